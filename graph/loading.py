@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from graph.export.live_drop_in import load_drop_in, own_module, patched
 from graph.export.live_module import is_module, module_source
-from graph.sources import read_source
 from harness.nouns.errors import UserError
+from harness.nouns.reading import cause, read_text
 from harness.nouns.task import Direction
 from harness.tasks.direction import directed
 from harness.tasks.robust_folder import folder_source, is_robust_folder
@@ -83,3 +83,24 @@ def _loaded(source: Any, inputs: Inputs | None, direction: Direction | None) -> 
     if path.is_dir() and is_robust_folder(path):
         return TaskInput(source=folder_source(path, direction), name=path.resolve().name)
     return TaskInput(source=read_source(path, "Name a Python file with class Model."), name=path.stem)
+
+
+# -- The text of a file that a person named, or a sentence that says why there is none --------------------------------
+
+
+MOST_SOURCE_BYTES = 16 << 20
+"""No file that a person or a model writes is larger."""
+
+
+def read_source(path: Path, remedy: str) -> str:
+    """The text of a file that somebody named. Raises `UserError`, with this remedy where it is no such file."""
+    try:
+        return read_text(path, MOST_SOURCE_BYTES)
+    except FileNotFoundError as error:
+        raise UserError(f"There is no file {path}.", remedy) from error
+    except IsADirectoryError as error:
+        raise UserError(f"{path} is a folder.", remedy) from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is no UTF-8 text: {error.reason}.", remedy) from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {cause(error)}.", "Check its rights.") from error

@@ -7,12 +7,11 @@ from typing import Protocol
 
 from graph.export.drop_in import drop_in_files
 from harness.judging.device_lock import held_s
-from nodes.final import held
-from nodes.node import Update
-from nodes.node_context import NodeContext
+from nodes.agents.final import held
 from nodes.protocols import Account, JudgedRun
 from nodes.state import Best, Result, RunState, Stop, require
-from tools.claims import say_instructions
+from nodes.turn.node import NodeContext, Update
+from tools.static_verifier import say_instructions
 
 
 class Ended(Account, JudgedRun, Protocol):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from nodes.ablator import to_ablate
-from nodes.gate import gate_open
-from nodes.history import failed_builds, outcome_against
+from nodes.agents.ablator import to_ablate
+from nodes.history import failed_builds, gate_open, outcome_against
 from nodes.settings import Settings
 from nodes.state import RunState, require
 from nodes.stops import broke_off, out_of_repairs

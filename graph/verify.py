@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from graph.export.drop_in import drop_in_files
-from graph.loading import load_task
-from graph.sources import read_source
+from graph.loading import load_task, read_source
 from harness.judging.foreign import NO_DROP_IN, NOT_WATCHED, ModuleJudge
 from harness.judging.protocol import JudgeOrder, OpenJudge
 from harness.nouns.candidate import Candidate, TargetChoice

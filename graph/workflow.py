@@ -26,27 +26,24 @@ from graph.routing import (
 )
 from graph.runs.trust import require_harmless
 from harness.judging.protocol import OpenJudge
-from nodes.ablator import ablator
-from nodes.approver import approver
+from nodes.agents.ablator import ablator
+from nodes.agents.approver import approver
+from nodes.agents.generator import generator
+from nodes.agents.intake import intake
+from nodes.agents.optimizer import optimizer, profiler
+from nodes.agents.repairer import diagnoser, repairer
+from nodes.agents.reviewer import reviewer
+from nodes.agents.sanitizer import sanitizer
+from nodes.agents.sweeper import sweeper
+from nodes.agents.tester import tester
 from nodes.cancelling import cancellable
-from nodes.diagnoser import diagnoser
-from nodes.generator import generator
-from nodes.intake import intake
 from nodes.models.select import open_model
-from nodes.node import Admission, Agent, as_node
-from nodes.node_context import ModelCache, OpenModel
-from nodes.optimizer import optimizer
-from nodes.profiler import profiler
-from nodes.repairer import repairer
-from nodes.reviewer import reviewer
 from nodes.roles import Speaker
-from nodes.sanitizer import sanitizer
 from nodes.settings import Settings
 from nodes.state import RunState, TaskInput
-from nodes.sweeper import sweeper
-from nodes.tester import tester
 from nodes.thread_settings import in_force
 from nodes.turn.agent_loop import TURN
+from nodes.turn.node import Admission, Agent, ModelCache, OpenModel, as_node
 from tools.judges import open_judge
 
 Route = Callable[[RunState, Settings], str]

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from harness.nouns.frozen import Frozen
 from harness.nouns.verdict import HeadToHead, Outcome, Verdict, outcome_of
-from nodes.state import Best, Step, Variant
+from nodes.settings import Settings
+from nodes.state import Best, RunState, Step, Variant, require
 from tools.sweep import say_values
 
 
@@ -176,3 +177,16 @@ def _outcome(step: Step) -> str:
     if step.candidate_speedup is not None:
         return "; ".join(filter(None, [say_decision(step), step.message]))
     return f"failed ({step.status}): {step.message}"
+
+
+# -- The switch that withholds the profiler's word until a kernel's structure is sound --------------------------------
+
+
+def gate_open(state: RunState, settings: Settings) -> bool:
+    """Whether the optimizer is shown a profile: from its depth on, or while moves bring nothing.
+
+    Who has tried in vain what the class suggests is helped more by a measurement than by one guess more.
+    """
+    gates = settings.profile_from_depth
+    stuck = gates.when_stuck is not None and steps_without_gain(state.history) >= gates.when_stuck
+    return stuck or state.depth >= gates.depth(require(state.task, "task").op_class)

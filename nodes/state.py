@@ -14,8 +14,7 @@ from harness.nouns.profile import Profile
 from harness.nouns.task import Task
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import HeadToHead, Status, Timing, Verdict
-from nodes.assessment import Critique
-from nodes.diagnosis import Diagnosis
+from nodes.assessment import Critique, Diagnosis
 from nodes.roles import Stepper
 from nodes.thread_settings import ThreadSettings, latest
 from tools.sweep import Sweep

@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from harness.nouns.frozen import Frozen
-from nodes.models.address import check_addresses
+from nodes.address import check_addresses
 from nodes.settings import Settings
 from tools.archive import settled
 

@@ -111,7 +111,7 @@ def test_torch_is_imported_in_child_processes_only() -> None:
 
 
 def test_the_whole_graph_loads_without_torch() -> None:
-    code = "import sys, graph.workflow, graph.api, graph.cli.verify, graph.cli.doctor; "
+    code = "import sys, graph.workflow, graph.api.calls, graph.cli.verify, graph.cli.doctor; "
     done = subprocess.run(
         [sys.executable, "-c", code + "print('torch' in sys.modules)"], cwd=ROOT, capture_output=True, text=True,
         check=True,

@@ -13,14 +13,13 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from harness.machine.cache import cache_dir
+from harness.machine.system import cache_dir
 from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.frozen import Frozen, Label
 from harness.nouns.task import Task, TensorSpec
 from harness.nouns.verdict import Verdict
-from tools.archives.in_file import InFile
+from tools.archives.in_file import InFile, Place, Row
 from tools.archives.in_postgres import InPostgres, is_url, require_usable
-from tools.archives.rows import Place, Row
 from tools.structure import Structure
 
 NONE = "none"

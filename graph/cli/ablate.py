@@ -12,12 +12,12 @@ from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, note_way_on
 from graph.cli.optimize import require_models, short
 from graph.cli.options import Ablate
 from graph.cli.settings import none_with_resume, option_of, require_same, settings_of
+from graph.driving.loop import drive
 from graph.pages.ablation_page import ablation_of, write
-from graph.pages.sheet import Sheet, drawn
+from graph.runs.ablation import Ablation, begin_ablation, reopen_ablation
 from graph.runs.folder import Manifest, RunFolder
-from graph.runs.loop import drive
 from graph.runs.progress import Terminal
-from graph.suites.ablation import Ablation, begin_ablation, reopen_ablation
+from graph.runs.tables import Sheet, drawn
 from graph.suites.tasks import find_task
 from harness.nouns.errors import UserError
 from tools.judges import choose_target

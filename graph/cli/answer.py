@@ -12,8 +12,8 @@ from pathlib import Path
 from graph.cli.errors import IMPROVED
 from graph.cli.optimize import show_run
 from graph.cli.options import Answer
+from graph.loading import MOST_SOURCE_BYTES
 from graph.runs.folder import RunFolder, reopen
-from graph.sources import MOST_SOURCE_BYTES
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import printable
 from harness.nouns.reading import cause, read_text

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.text import Text
 
 from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER
-from graph.cli.export_options import Bench
 from graph.cli.optimize import short
-from graph.cli.options import Given, Suite
+from graph.cli.options import Bench, Suite
 from graph.cli.suite import run as run_suite
-from graph.pages.sheet import Sheet, drawn
+from graph.offers import Given
+from graph.runs.tables import Sheet, drawn
 from graph.runs.trust import require_own
 from graph.suites.folder import SuiteFolder, look_at
 from graph.suites.kernelbench import KernelBenchRecord, Scored, Scores, Scoring, chosen_ids, find_checkout

@@ -10,8 +10,8 @@ from rich.text import Text
 from graph.cli.errors import IMPROVED, NOTHING_FASTER
 from graph.cli.options import CheckTask
 from graph.loading import load_task
-from graph.pages.sheet import Sheet, drawn
 from graph.runs.progress import waiting
+from graph.runs.tables import Sheet, drawn
 from harness.isolation.tiers import resolve_tier
 from harness.nouns.task_filters import FilterResult, TaskCheck, WorkloadFacts
 from harness.tasks.describing import describe_task

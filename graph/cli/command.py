@@ -10,7 +10,8 @@ from typing import Annotated, Any, Protocol, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from graph.cli.options import Existing, Given, Offer
+from graph.cli.options import Existing
+from graph.offers import Given, Offer, spelt
 
 _More = Annotated[
     list[str] | None,
@@ -90,13 +91,6 @@ def function_of(options: type[Chosen], work: Callable[[Chosen], int]) -> Callabl
     call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {}
     return call
-
-
-def spelt(name: str) -> str:
-    """The option of a setting that has one."""
-    from nodes.settings import SHORT_NAMES
-
-    return f"--{SHORT_NAMES.get(name, name).replace('_', '-')}"
 
 
 def _marked(hint: Any, kind: type[Mark]) -> Mark | None:

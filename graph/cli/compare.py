@@ -9,12 +9,11 @@ from graph.cli.errors import IMPROVED
 from graph.cli.optimize import short
 from graph.cli.options import Compare
 from graph.pages.compare_page import facts, headline, render
-from graph.pages.report_diff import hunks
-from graph.pages.sheet import Sheet, drawn
-from graph.runs.comparing import Comparison, compare_runs, folder_of, read_run
+from graph.pages.kernel_changes import hunks
+from graph.runs.comparing import Comparison, compare_runs, folder_of, read_run, same_two, timed_again
 from graph.runs.folder import replace_file
 from graph.runs.progress import waiting
-from graph.runs.timed_again import same_two, timed_again
+from graph.runs.tables import Sheet, drawn
 
 
 def run(options: Compare) -> int:

@@ -6,9 +6,9 @@ import json
 import sys
 
 from graph.cli.errors import IMPROVED
-from graph.cli.export_options import Export
 from graph.cli.optimize import short
-from graph.export.packages.form import export
+from graph.cli.options import Export
+from graph.packages.form import export
 from graph.runs.comparing import read_run
 
 

@@ -7,7 +7,6 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from graph.cli import export_options as for_others
 from graph.cli import options as of
 from graph.cli.command import LateCommand, Options, function_of
 
@@ -97,8 +96,8 @@ def suite(options: of.Suite) -> int:
     return run(options)
 
 
-@command("bench", for_others.Bench)
-def bench(options: for_others.Bench) -> int:
+@command("bench", of.Bench)
+def bench(options: of.Bench) -> int:
     """Run a benchmark's tasks as a suite, and score what comes out with the benchmark's own evaluator."""
     from graph.cli.bench import run
 
@@ -129,8 +128,8 @@ def compare(options: of.Compare) -> int:
     return run(options)
 
 
-@command("export", for_others.Export)
-def export(options: for_others.Export) -> int:
+@command("export", of.Export)
+def export(options: of.Export) -> int:
     """Write a run's kernel in a form that another tool takes."""
     from graph.cli.export import run
 

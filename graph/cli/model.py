@@ -20,8 +20,8 @@ from graph.model.run import ModelFolder, ModelManifest, ModelRecord, create_mode
 from graph.model.sources import load_model
 from graph.model.steps import by_playbook
 from graph.model.terminal import ModelTerminal
-from graph.pages.sheet import Sheet, drawn
-from harness.machine.own_process import process_began
+from graph.runs.tables import Sheet, drawn
+from harness.machine.system import process_began
 from harness.nouns.errors import CutegenError, UserError
 from tools.judges import choose_target
 

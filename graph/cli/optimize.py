@@ -11,25 +11,23 @@ from typing import Literal, get_args
 from rich.console import Console
 from rich.text import Text
 
-from graph.api import RunResult, begin, carry_on
+from graph.api.calls import RunResult, begin, carry_on
 from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING, note_way_on
 from graph.cli.options import Optimize
 from graph.cli.settings import option_of, raised_by, settings_of
 from graph.loading import load_task
-from graph.runs.beside import compared
-from graph.runs.folder import Kind, Manifest, RunFolder, reopen
-from graph.runs.now import spent
-from graph.runs.progress import Terminal, table
+from graph.runs.folder import Kind, Manifest, RunFolder, compared, reopen
+from graph.runs.progress import Terminal, spent, table
 from graph.runs.record import Outcome, RunRecord
 from harness.nouns.errors import CutegenError, UserError, at_fault
 from harness.nouns.frozen import Frozen, printable
 from harness.nouns.verdict import Status, Timing, Verdict
 from nodes.models.manual import ManualModel
 from nodes.models.select import open_model
-from nodes.node_context import options_of
 from nodes.roles import Speaker
 from nodes.settings import Settings
 from nodes.state import Usage
+from nodes.turn.node import options_of
 from tools.judges import choose_target
 from tools.wording import say_compiled, say_headline, say_other_clocks
 

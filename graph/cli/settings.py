@@ -13,10 +13,11 @@ from pydantic.fields import FieldInfo
 from rich.console import Console
 from rich.text import Text
 
-from graph.cli.command import bound_of, spelt
+from graph.cli.command import bound_of
 from graph.cli.errors import IMPROVED
-from graph.cli.options import Given, ListSettings, RunSettings, offer_of
-from graph.given import make_settings, raised
+from graph.cli.options import ListSettings
+from graph.fields import make_settings, raised
+from graph.offers import Given, RunSettings, offer_of, spelt
 from harness.nouns.errors import UserError
 from nodes.settings import SHORT_NAMES, Settings
 

@@ -15,15 +15,12 @@ from graph.cli.errors import DEFECT, IMPROVED, INTERRUPTED, MACHINE_ERROR, NOTHI
 from graph.cli.optimize import require_models, short
 from graph.cli.options import Suite
 from graph.cli.settings import none_with_resume, option_of, require_same, settings_of
-from graph.pages.sheet import drawn
 from graph.runs.folder import claimed
+from graph.runs.suite_record import SuiteRecord
+from graph.runs.tables import drawn, figures_sheet, over_sheets, rows_sheet
 from graph.suites.folder import SuiteFolder, SuiteManifest, create_suite, reopen_suite
-from graph.suites.progress import SuiteTerminal
-from graph.suites.record import SuiteRecord
-from graph.suites.run import SuiteRun
-from graph.suites.table import figures_sheet, over_sheets, rows_sheet
-from graph.suites.tasks import load_suite
-from graph.suites.workloads import each_workload
+from graph.suites.run import SuiteRun, SuiteTerminal
+from graph.suites.tasks import each_workload, load_suite
 from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
 from harness.nouns.errors import UserError
 from nodes.settings import Settings

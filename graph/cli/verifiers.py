@@ -15,11 +15,9 @@ from rich.text import Text
 from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER
 from graph.cli.options import Verifiers
 from graph.cli.settings import settings_of
-from graph.pages.sheet import Sheet, drawn, markdown
 from graph.runs.folder import replace_file
-from graph.verifiers.bench import Bench, Look, Sample, looks, said_of
-from graph.verifiers.by_model import ModelVerifiers
-from graph.verifiers.matrix import counted, sheets
+from graph.runs.tables import Sheet, drawn, markdown
+from graph.verifiers.bench import Bench, Look, ModelVerifiers, Sample, counted, looks, said_of, sheets
 from harness.judging.local import LocalJudge
 from harness.judging.protocol import Judge, JudgeOrder
 from harness.targets.select import resolve_target

@@ -8,8 +8,8 @@ from rich.text import Text
 from graph.cli.errors import IMPROVED, NOTHING_FASTER
 from graph.cli.options import Verify
 from graph.pages.kernel_changes import WorstError, worst_errors
-from graph.pages.sheet import Sheet, drawn
 from graph.runs.progress import waiting
+from graph.runs.tables import Sheet, drawn
 from graph.verify import verify
 from harness.nouns.verdict import Verdict
 from tools.wording import (

@@ -10,10 +10,8 @@ from rich.text import Text
 
 from graph.cli.errors import IMPROVED
 from graph.cli.options import Watch
-from graph.live.model_view import ModelView
-from graph.live.run_view import RunView
 from graph.live.server import View, Watching
-from graph.live.suite_view import SuiteView
+from graph.live.views import ModelView, RunView, SuiteView
 from graph.runs.folder import RUNS, RunFolder
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.reading import cause

@@ -1,9 +1,10 @@
 """CuTeGen from Python: give it a PyTorch module; get back a verified, faster drop-in made of CuTe kernels.
 
-Installed under the name `cutegen`; what each of these does stands in `graph/api.py`.
+Installed under the name `cutegen`; what each of these does stands in `graph/api/calls.py`.
 """
 
-from graph.api import (
+from graph.api.calls import (
+    Running,
     RunResult,
     accelerate,
     aevolve,
@@ -16,7 +17,6 @@ from graph.api import (
     resume,
     save_training,
 )
-from graph.running import Running
 
 __all__ = [
     "RunResult",

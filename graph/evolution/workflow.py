@@ -10,31 +10,60 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import Send
 
 from graph.editing import EditableGraph
-from graph.evolution.reporter import reporter
+from graph.reporter import summed_up
 from graph.runs.trust import require_harmless
 from harness.judging.protocol import OpenJudge
 from nodes.cancelling import cancellable
-from nodes.evolution.ablator import ablator, to_ablate
-from nodes.evolution.archivist import archivist
-from nodes.evolution.breeder import breeder
-from nodes.evolution.ends import intake, sanitizer
-from nodes.evolution.proposer import proposer
+from nodes.evolution.ends import ablator, archivist, intake, sanitizer, to_ablate
+from nodes.evolution.proposer import proposer, summarizer
 from nodes.evolution.reviewer import reviewer
-from nodes.evolution.selection import by_speed
-from nodes.evolution.sifter import builder, sifter
+from nodes.evolution.selection import breeder, by_speed
 from nodes.evolution.state import Brief, EvolutionState, Order, Proposal
-from nodes.evolution.summarizer import summarizer
-from nodes.evolution.trial import tester
-from nodes.evolution.verifier import ranker, verifier
+from nodes.evolution.verifier import builder, ranker, sifter, tester, verifier
 from nodes.models.select import open_model
-from nodes.node import Admission, as_node
-from nodes.node_context import ModelCache, OpenModel
 from nodes.settings import Settings
-from nodes.state import TaskInput, require
+from nodes.state import Best, Step, TaskInput, require
 from nodes.stops import over_budget
 from nodes.thread_settings import in_force
 from nodes.turn.agent_loop import TURN
+from nodes.turn.node import Admission, ModelCache, NodeContext, OpenModel, Update, as_node
 from tools.judges import open_judge
+
+# -- The last node of an evolution: what it found, as one value -------------------------------------------------------
+
+
+def reporter(state: EvolutionState, node_context: NodeContext) -> Update:
+    """Time the kept kernels together, and sum the run up. Its depth is the number of its generations."""
+    left_open = _those(state, {step.candidate for step in _tests(state) if step.undecided})
+    _, update = summed_up(state, _kept(state), left_open, node_context, depth=state.begun)
+    gone = update["result"].final.withdrawn
+    return {**update, "withdrawn": (*state.withdrawn, *gone)}
+
+
+def _kept(state: EvolutionState) -> tuple[Best, ...]:
+    """The kernels that were the best once, in their order, the present one last."""
+    best = state.best
+    if best is None:
+        return ()
+    return (*_those(state, {step.candidate for step in _tests(state) if step.improved}), best)
+
+
+def _tests(state: EvolutionState) -> list[Step]:
+    return [step for step in state.history if step.agent == "tester"]
+
+
+def _those(state: EvolutionState, digests: set[str | None]) -> tuple[Best, ...]:
+    """The kernels of these digests, but for the best one and what was withdrawn."""
+    others = digests - {state.best.candidate.digest if state.best else None, *state.withdrawn}
+    return tuple(
+        Best(candidate=each.candidate, verdict=each.verdict)
+        for each in state.pool
+        if each.candidate and each.verdict and each.verdict.passed and not each.dropped and each.digest in others
+    )
+
+
+# -- The wiring of an evolution: generations of proposals side by side, joined, sifted, built, and judged -------------
+
 
 AfterJudging = Literal["tester", "archivist"]
 AfterBuilding = list[Send] | AfterJudging

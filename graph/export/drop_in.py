@@ -19,8 +19,8 @@ from graph.export.runtime.library import Built, abi, architecture, sha256
 from harness.building.compilation import Toolchain, built_before
 from harness.building.cpu_build import CpuToolchain, compile_flags, link_flags
 from harness.building.cuda_build import DEFAULT_ARCHITECTURE, CudaToolchain, cuda_architecture
-from harness.building.prelude import PRELUDE
-from harness.building.versions import compiler_name
+from harness.building.ninja_file import PRELUDE
+from harness.building.toolchain import compiler_name
 from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.task import ScalarSpec, Task, TensorSpec, Workload
 from harness.nouns.tier import Tier

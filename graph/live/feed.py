@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, Protocol
 
 from pydantic import ValidationError
 
-from graph.runs.now import Now
-from graph.runs.progress import DOING, line
+from graph.pages.report import filled_in
+from graph.runs.progress import DOING, Now, line
 from nodes.events import Progress
 from nodes.state import Step
 
@@ -134,3 +135,75 @@ def _ending_line(log: BinaryIO) -> int:
     begin = log.seek(max(0, size - TAIL_BYTES))
     read = log.read(size - begin)
     return begin + read.rfind(b"\n", 0, read.rfind(b'"event": "ended"')) + 1
+
+
+# -- Events as a browser's EventSource reads them: the words of a feed, a sign of life in silence, and the end --------
+
+
+SILENCE_S = 10.0
+"""Then something is sent that says nothing: else a reader who has gone is not noticed."""
+RETRY_MS = 1000
+
+
+class Reading(Protocol):
+    """Something that happens, for one reader."""
+
+    ended: bool
+
+    def read(self) -> Iterator[Told]:
+        """What happened since."""
+        ...
+
+
+def batches(feed: Reading) -> Iterator[bytes]:
+    """What has been told since the last one; an empty one for nothing. None after the end."""
+    yield f"retry: {RETRY_MS}\n\n".encode()
+    while True:
+        told = list(feed.read())
+        yield b"".join(map(written, latest(told)))
+        if feed.ended:
+            return
+
+
+def latest(told: list[Told]) -> list[Told]:
+    """The events without those that a later one of the same batch makes old: of a log that is long already, most."""
+    kept: list[Told] = []
+    known: set[tuple[str, object]] = set()
+    for each in reversed(told):
+        key = (each.kind, each.data.get("run"))
+        if each.kind == "step" or key not in known:
+            known.add(key)
+            kept.append(each)
+    return kept[::-1]
+
+
+def written(told: Told) -> bytes:
+    """One event on the wire."""
+    return f"id: {told.id}\nevent: {told.kind}\ndata: {json.dumps(told.data)}\n\n".encode()
+
+
+# -- The page that holds what grows, and what its browser is allowed --------------------------------------------------
+
+
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-{}'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+NOTHING = _POLICY.format("none")
+"""The policy of all else: no script at all."""
+
+
+def page(name: str, body: str, at: int, *, ended: bool, broad: bool = False) -> tuple[str, str]:
+    """The page around a report's inside that was drawn at the place `at`, and its Content-Security-Policy.
+
+    `ended` is the state that it begins with, before its script hears anything.
+    Beside it, `events?from=` is asked for what happens since, and `body` for the inside anew.
+    """
+    nonce = secrets.token_urlsafe(16)
+    values = {"name": name, "body": body, "at": at, "nonce": nonce, "broad": broad, "ended": ended}
+    return filled_in("live.html.j2", values), _POLICY.format(nonce)
+
+
+def begun(name: str) -> str:
+    """The inside before anything was judged."""
+    return filled_in("nothing_yet.html.j2", {"name": name})

@@ -6,11 +6,8 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from graph.live.events import SILENCE_S, batches
-from graph.live.model_view import ModelView
-from graph.live.page import NOTHING, page
-from graph.live.run_view import RunView
-from graph.live.suite_view import SuiteView
+from graph.live.feed import NOTHING, SILENCE_S, batches, page
+from graph.live.views import ModelView, RunView, SuiteView
 
 HOST = "127.0.0.1"
 LOOK_S = 0.25

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from graph.export.drop_in import drop_in_files, judged_library
-from graph.loading import load_task
+from graph.loading import load_task, read_source
 from graph.mcp import answers
 from graph.runs.folder import RunFolder
-from graph.sources import read_source
 from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
 from harness.judging.roofline_bound import floor_ms
 from harness.nouns.build import Build
@@ -24,9 +23,9 @@ from harness.nouns.verdict import Verdict
 from harness.profile.render import render
 from harness.wire.entry import stub
 from nodes.history import outcome_against
+from nodes.prompt_words import say_machine, say_operations
 from nodes.state import Best, TaskInput
 from nodes.turn.judged import say_exactness, say_inputs, say_spreading
-from nodes.turn.prompt_words import say_machine, say_operations
 from tools.library_tool import look_up
 from tools.wording import say_build, say_sanitizers, say_verdict
 

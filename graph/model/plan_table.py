@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from graph.model.plan import LEAST_SHARE, Plan, PlannedRegion
-from graph.pages.sheet import Sheet
+from graph.runs.tables import Sheet
 
 HEAD = ("region", "where", "operations", "times", "ms", "share", "floor ms", "written by", "at best")
 MOST_TIMES = 100.0

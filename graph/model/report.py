@@ -5,7 +5,7 @@ from __future__ import annotations
 from graph.model.plan import Plan, PlannedRegion
 from graph.model.plan_table import in_times, left_out_of, places_in_words, sentences_of
 from graph.model.state import NOT_BEGUN, RegionOutcome
-from graph.pages.sheet import markdown
+from graph.runs.tables import markdown
 from harness.nouns.acceptance import Acceptance, BesideCompiled, Inside, compiled_in
 from harness.nouns.verdict import Interval
 

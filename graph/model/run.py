@@ -11,6 +11,7 @@ from typing import Any, Literal
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from pydantic import ValidationError
 
+from graph.driving.thread import GraphThread
 from graph.model.assembly import FILE, REGIONS
 from graph.model.plan import Plan
 from graph.model.report import page, verdict_of
@@ -21,7 +22,6 @@ from graph.model.workflow import build_model_graph
 from graph.runs.folder import RUNS, claimed, machine_error, new_id, replace_file
 from graph.runs.progress import Observer, open_log
 from graph.runs.store import open_saver
-from graph.runs.thread import GraphThread
 from graph.runs.trust import remember, require_own, require_trust
 from harness.judging.protocol import OpenJudge
 from harness.nouns.acceptance import Acceptance

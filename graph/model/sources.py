@@ -12,8 +12,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from graph.export import live_module
+from graph.loading import read_source
 from graph.model.state import ModelInput
-from graph.sources import read_source
 from harness.nouns.errors import UserError
 
 _TEMPLATES = (Path(__file__).parent / "templates", Path(live_module.__file__).parent / "templates")

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from graph.driving.loop import drive
 from graph.model.assembly import FILE, REGIONS, assembled, cuts_of
 from graph.model.budget import LEAST_REGION_S, End, affordable, by_gain_a_second, too_small
 from graph.model.plan import plan_of
@@ -17,9 +18,8 @@ from graph.model.turns import NotBegunError, Phase, allowance_of, phase_of, plac
 from graph.model.workbench import OpenWorkbench, Workbench
 from graph.runs.folder import Manifest, RunFolder, create, reopen, replace_file
 from graph.runs.interrupts import raise_if_stopped, wakes
-from graph.runs.loop import drive
 from graph.runs.record import RunRecord
-from harness.machine.cache import cache_dir
+from harness.machine.system import cache_dir
 from harness.nouns.errors import UserError
 from harness.nouns.model_budget import ENDING_S, refused
 from harness.nouns.reading import read_bounded
@@ -28,12 +28,11 @@ from harness.wire.deadline import Deadline
 from harness.wire.stopping import Stop, StoppedError, TimeIsOverError, limited, present, stoppable
 from harness.wire.telling import tell
 from nodes.events import RegionBegun, RegionEnded
-from nodes.node import Update
-from nodes.node_context import NodeContext
 from nodes.progress import apart
 from nodes.settings import Settings
 from nodes.state import Usage, require
 from nodes.thread_settings import kept_by
+from nodes.turn.node import NodeContext, Update
 
 Step = Callable[[ModelState, NodeContext, Workbench, Deadline], Update]
 STOPPING_S = 2.0

@@ -11,8 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from graph.runs.now import Now
-from graph.runs.progress import DOING, Quiet
+from graph.runs.progress import DOING, Now, Quiet
 from harness.nouns.events import Judged
 from nodes.events import AgentStarted, NewBest, Progress, RegionBegun, RegionEnded
 

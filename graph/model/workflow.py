@@ -16,10 +16,9 @@ from graph.runs.trust import require_harmless_files
 from harness.judging.protocol import OpenJudge
 from nodes.cancelling import cancellable
 from nodes.models.select import open_model
-from nodes.node import Admission, Update, as_node
-from nodes.node_context import ModelCache
 from nodes.progress import about_region
 from nodes.settings import Settings
+from nodes.turn.node import Admission, ModelCache, Update, as_node
 from tools.judges import open_judge
 
 STEPS: tuple[tuple[Step, str], ...] = (

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from graph.pages.kernel_changes import MOST_LINES, within
+from graph.pages.charts import trajectory
+from graph.pages.kernel_changes import MOST_LINES, side_by_side, within
 from graph.pages.report import WIDE, filled_in
-from graph.pages.report_chart import trajectory
-from graph.pages.report_diff import side_by_side
 from graph.runs.comparing import Comparison
 from graph.runs.record import RunRecord
 

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from graph.pages.generations_chart import generations
-from graph.pages.highlight import cpp_lines, python_lines
-from graph.pages.kernel_changes import changes, worst_errors
+from graph.pages.charts import generations, roofline, samples_chart, trajectory
+from graph.pages.kernel_changes import changes, cpp_lines, python_lines, worst_errors
 from graph.pages.lineage import lineage, model_of, operator_of, verifiers_record, yields
-from graph.pages.moves import worths
-from graph.pages.report_chart import roofline, trajectory
 from graph.pages.reproduce import again, use
-from graph.pages.samples_chart import samples_chart
-from graph.pages.talk import turns
-from graph.runs.beside import Beside
-from graph.runs.levels import levels
-from graph.runs.record import RunRecord
+from graph.runs.folder import Beside
+from graph.runs.record import RunRecord, levels
+from harness.nouns.frozen import Frozen
 from harness.nouns.profile import Profile
 from harness.nouns.task import ScalarSpec, TensorSpec
-from harness.nouns.verdict import Interval, WorkloadResult
+from harness.nouns.verdict import HeadToHead, Interval, WorkloadResult
 from harness.profile.render import render as render_profile
 from harness.profile.render import say_phases
 from nodes.history import say_decision, say_tried
+from nodes.models.replay import Called, Exchange, Said
 from nodes.state import Best, Step, Usage
 from tools.sweep import say_values
 from tools.wording import (
@@ -184,3 +181,133 @@ def _small(value: float) -> str:
 def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     return f"{seconds:.1f} s" if seconds < 60 else f"{minutes} min {rest} s"
+
+
+# -- What each move of a run's best kernel was worth: when it was made, and taken back by itself at the end -----------
+
+
+class Worth(Frozen):
+    """One accepted move. `then` is the kernel that it made against the one before, `now` the best kernel against itself
+    without the move; each empty where nothing was measured. `why` says so."""
+
+    move: str
+    then: str
+    now: str
+    why: str = ""
+
+
+def worths(record: RunRecord) -> list[Worth]:
+    """One for each move that was taken back, or should have been, the oldest first."""
+    best = record.best.candidate.digest if record.best else ""
+    tests = {step.candidate: step for step in record.steps if step.agent == "tester"}
+    taken = [step for step in record.steps if step.agent == "ablator" and step.candidate == best]
+    return [_worth(step, tests.get(step.parent)) for step in taken]
+
+
+def _worth(step: Step, test: Step | None) -> Worth:
+    made = test.head_to_head if test else None
+    return Worth(
+        move=step.move,
+        then=_factor(made.speedup, made.interval.low, made.interval.high) if made else "",
+        now=_against(step.head_to_head) if step.head_to_head else "",
+        why=step.message or ("" if step.head_to_head else "They did not meet in the same rounds."),
+    )
+
+
+def _against(met: HeadToHead) -> str:
+    """The whole against what is left without the move: the head-to-head was the other way round."""
+    return _factor(1 / met.speedup, 1 / met.interval.high, 1 / met.interval.low)
+
+
+def _factor(speedup: float, low: float, high: float) -> str:
+    return f"{speedup:.2f}x ({low:.2f} to {high:.2f})"
+
+
+# -- What was said to the models and what they answered, by the step of the run that it belongs to --------------------
+
+
+MOST_CHARS, MOST_OF_ONE = 400_000, 16_000
+"""Of all messages together and of a single one: a page that holds more is slow to open on a phone."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message. `same_as` names the place where the same text stands already, `left` characters are not shown."""
+
+    kind: str
+    text: str
+    place: str
+    same_as: str = ""
+    left: int = 0
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One agent's turn: the last of its prompts, which holds the earlier ones, and the answer."""
+
+    step: Step | None
+    role: str
+    exchanges: int
+    index: int
+    tokens: int
+    messages: list[Message] = field(default_factory=list)
+
+
+def turns(exchanges: Sequence[Exchange], steps: Sequence[Step]) -> list[Turn]:
+    """The turns in the order of the steps; at the end those that belong to none, as of a step that was stopped."""
+    known = {exchange.index: exchange for exchange in exchanges}
+    pages = _Pages()
+    found, begun = [], 0
+    for step in steps:
+        said = [known[index] for index in range(begun, begun + step.usage.calls) if index in known]
+        begun += step.usage.calls
+        if said and all(each.role == step.agent for each in said):
+            found.append(_turn(step, said, pages))
+            for each in said:
+                del known[each.index]
+    return [*found, *(_turn(None, [each], pages) for each in known.values())]
+
+
+class _Pages:
+    """The room that is left for messages, and where each text stands."""
+
+    def __init__(self) -> None:
+        self.room = MOST_CHARS
+        self.places: dict[str, str] = {}
+
+    def message(self, kind: str, text: str, place: str) -> Message:
+        """The message as far as there is room for it."""
+        if before := self.places.get(text):
+            return Message(kind, "", place, same_as=before)
+        shown = text[: min(MOST_OF_ONE, self.room)]
+        self.room -= len(shown)
+        if len(shown) == len(text):
+            self.places[text] = place
+        return Message(kind, shown, place, left=len(text) - len(shown))
+
+
+def _turn(step: Step | None, said: list[Exchange], pages: _Pages) -> Turn:
+    last = said[-1]
+    spoken = [*_kinds(last.prompt), ("answer", _answer(last))]
+    return Turn(
+        step=step,
+        role=last.role,
+        exchanges=len(said),
+        index=last.index,
+        tokens=sum(each.usage.tokens for each in said),
+        messages=[pages.message(kind, text, f"said-{last.index}-{at}") for at, (kind, text) in enumerate(spoken)],
+    )
+
+
+def _kinds(prompt: Sequence[Said]) -> Iterator[tuple[str, str]]:
+    names = {"human": "asked", "ai": "answered before", "system": "system", "tool": "a tool's answer"}
+    for each in prompt:
+        yield names.get(each.type, each.type), each.content
+
+
+def _answer(exchange: Exchange) -> str:
+    return "\n".join([exchange.answer, *map(_called, exchange.tool_calls), *filter(None, [exchange.refusal])]).strip()
+
+
+def _called(call: Called) -> str:
+    return f"{call.name}({call.args})"

@@ -9,8 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from graph.cli.command import spelt
-from graph.cli.options import EvolutionSettings, RunSettings, VerdictSettings, offer_of
+from graph.offers import EvolutionSettings, RunSettings, VerdictSettings, offer_of, spelt
 from graph.runs.record import RunRecord
 from nodes.settings import Settings
 

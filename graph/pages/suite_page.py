@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from graph.pages.report import filled_in, told
-from graph.suites.record import Row, SuiteRecord
-from graph.suites.table import STATUS, figures_sheet, over_sheets, preamble
+from graph.runs.suite_record import Row, SuiteRecord
+from graph.runs.tables import STATUS, figures_sheet, over_sheets, preamble
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Protocol, get_args
 from urllib.parse import urlsplit
 
-from harness.machine.cache import cache_dir
+from harness.machine.system import cache_dir
 from harness.nouns.errors import UserError
 from harness.nouns.tier import Tier
-from nodes.models.address import OPENAI, find
+from nodes.address import OPENAI, find
 from nodes.roles import Voice
 from nodes.settings import Settings
 from tools.archive import NONE

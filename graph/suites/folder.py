@@ -9,13 +9,11 @@ from typing import Literal
 from pydantic import ValidationError
 
 from graph.pages.suite_page import render
-from graph.runs.beside import compared
-from graph.runs.folder import RUNS, Manifest, RunFolder, create, machine_error, new_id, reopen, replace_file
+from graph.runs.folder import RUNS, Manifest, RunFolder, compared, create, machine_error, new_id, reopen, replace_file
 from graph.runs.record import RunRecord
+from graph.runs.suite_record import Row, SuiteRecord, SuiteTask, row_of
+from graph.runs.tables import page
 from graph.runs.trust import remember, require_trust
-from graph.suites.record import Row, SuiteRecord, row_of
-from graph.suites.table import page
-from graph.suites.tasks import SuiteTask
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import Frozen

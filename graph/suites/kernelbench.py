@@ -20,12 +20,12 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from graph.export.packages.form import export
+from graph.packages.form import export
 from graph.runs.folder import replace_file
 from graph.runs.machine import Machine, this_machine
 from graph.runs.record import RunRecord
+from graph.runs.suite_record import SuiteTask
 from graph.suites.folder import SuiteFolder
-from graph.suites.tasks import SuiteTask
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.frozen import Frozen, SanitizedText
 from harness.nouns.reading import read_bounded

@@ -6,16 +6,16 @@ import ast
 import math
 import re
 from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import AfterValidator
 
 from graph.loading import load_task
+from graph.runs.suite_record import SuiteTask
 from harness.nouns.errors import UserError
-from harness.nouns.frozen import Frozen, Label
-from harness.nouns.task import Direction
+from harness.nouns.task import Direction, Task
 from harness.tasks.numbers import place_of, with_numbers
+from harness.tasks.one_workload import alone
 from harness.tasks.robust_folder import is_robust_folder
 from knowledge.suites import bundled
 from nodes.state import TaskInput
@@ -23,24 +23,6 @@ from nodes.state import TaskInput
 ALIGNMENT = 64
 """A size keeps the powers of two that divide it up to this one, so that a shrunk task stays as aligned as it was."""
 _NUMBER = re.compile(r"(\d+)(?:[-_]|$)")
-
-
-def _one_folder(name: str) -> str:
-    if name in ("", ".", "..") or {"/", "\0"} & set(name):
-        raise ValueError("a task's name is a folder within the suite's")
-    return name
-
-
-class SuiteTask(Frozen):
-    """One task of a suite: its id, the name of its run, and the file's text, sizes already scaled.
-
-    Where it is one workload of a file, `whole` is the file's name.
-    """
-
-    id: int
-    name: Annotated[Label, AfterValidator(_one_folder)]
-    source: str
-    whole: Label = ""
 
 
 def load_suite(
@@ -180,3 +162,41 @@ def _sizes(source: str) -> ast.Dict | None:
             if all(isinstance(each, ast.Constant) and type(each.value) is int for each in values):
                 return node.value
     return None
+
+
+# -- A suite's tasks with each of their workloads as a task of its own ------------------------------------------------
+
+
+MOST = 100
+"""Workloads of a task: the id of its third is 100 times the task's, and 3."""
+
+
+def each_workload(
+    tasks: Sequence[SuiteTask], describe: Callable[[SuiteTask], Task], jobs: int
+) -> tuple[SuiteTask, ...]:
+    """One task for each workload, called `<task> <workload>`; as it is where there is one, or where it is no task.
+
+    Raises `UserError` for a task with 100 workloads or more.
+    """
+
+    def split(task: SuiteTask) -> tuple[SuiteTask, ...]:
+        try:
+            works = describe(task).workloads
+        except UserError:
+            return (task,)  # its run says why
+        if len(works) == 1:
+            return (task,)
+        if len(works) >= MOST:
+            raise UserError(f"{task.name} has {len(works)} workloads.", f"A task of a suite may have {MOST - 1}.")
+        return tuple(
+            SuiteTask(
+                id=MOST * task.id + place,
+                name=f"{task.name} {work.name.replace('/', '_')}",
+                source=alone(task.source, work.variant),
+                whole=task.name,
+            )
+            for place, work in enumerate(works, 1)
+        )
+
+    with ThreadPoolExecutor(max(jobs, 1)) as pool:
+        return tuple(each for found in pool.map(split, tasks) for each in found)

@@ -6,11 +6,13 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from itertools import count
 from pathlib import Path
+from statistics import fmean
 from threading import Lock
 
-from graph.verifiers.corpus import Kernel, right_kernels
-from graph.verifiers.mutants import chosen, mutants_of
+from graph.runs.tables import Sheet
+from graph.verifiers.corpus import Kernel, chosen, mutants_of, right_kernels
 from harness.judging.device_lock import held_s
 from harness.judging.protocol import Judge
 from harness.nouns.build import Build
@@ -19,7 +21,13 @@ from harness.nouns.frozen import Frozen
 from harness.nouns.task import Task
 from harness.nouns.verdict import Status
 from harness.wire.stopping import Stop, stoppable
-from tools.opinions import Opinion
+from nodes.evolution.state import Brief, Order, Proposal
+from nodes.evolution.verifier import by_models, require_verifiers
+from nodes.models.select import open_model
+from nodes.settings import Settings
+from nodes.state import Usage
+from nodes.turn.node import ModelCache, NodeContext
+from tools.opinions import EVEN, EVIDENCE, Opinion, brier, score_of
 from tools.static_verifier import sanitizer_opinion, static_opinion
 
 SEED = 1
@@ -175,3 +183,133 @@ def said_of(sample: Sample) -> str:
     what = f"{sample.operator}, line {sample.line}" if sample.operator else "as it is"
     said = ", ".join(f"{each.verifier} {each.right:.2f}" for each in sample.opinions)
     return f"{sample.kernel}: {what}: {sample.status}; {said or 'not what it should be: left out'}"
+
+
+# -- What the samples say of the verifiers: who drops what, how true the probabilities are, what it costs and saves ---
+
+
+BUCKETS = (0.05, 0.25, 0.5, 0.75, 1.0)
+"""Upper ends of the ranges of probabilities that are counted together."""
+
+
+class Counted(Frozen):
+    """One verifier over a corpus: of the right and of the wrong kernels those that it calls wrong."""
+
+    verifier: str
+    right: int
+    alarms: int
+    wrong: int
+    caught: int
+    seconds: float
+    dollars: float
+    device_s_saved: float
+    brier: float
+
+
+def counted(samples: Sequence[Sample]) -> tuple[Counted, ...]:
+    """Each verifier by itself, those that need no model together, and all together where models were asked."""
+    held = [sample for sample in samples if sample.counts]
+    names = list(dict.fromkeys(each.verifier for sample in held for each in sample.opinions))
+    rows = [_counted(name, held, lambda each, name=name: each.verifier == name) for name in names]  # type: ignore[misc]
+    rows.append(_counted("static and sanitizers", held, lambda each: each.verifier in EVIDENCE))
+    if set(names) - set(EVIDENCE):
+        rows.append(_counted("all", held, lambda _: True))
+    return tuple(rows)
+
+
+def _counted(name: str, samples: Sequence[Sample], whose: Callable[[Opinion], bool]) -> Counted:
+    scored = [(sample, [each for each in sample.opinions if whose(each)]) for sample in samples]
+    pairs = [(score_of(opinions), not sample.operator) for sample, opinions in scored]
+    caught = [sample for (sample, _), (score, right) in zip(scored, pairs, strict=True) if score < EVEN and not right]
+    return Counted(
+        verifier=name,
+        right=sum(right for _, right in pairs),
+        alarms=sum(right and score < EVEN for score, right in pairs),
+        wrong=sum(not right for _, right in pairs),
+        caught=len(caught),
+        seconds=fmean(sum(each.seconds for each in opinions) for _, opinions in scored) if scored else 0.0,
+        dollars=fmean(sum(each.dollars for each in opinions) for _, opinions in scored) if scored else 0.0,
+        device_s_saved=sum(sample.device_s for sample in caught),
+        brier=brier(pairs),
+    )
+
+
+def sheets(samples: Sequence[Sample]) -> tuple[Sheet, Sheet, Sheet]:
+    """All that is told of them."""
+    return confusion(samples), by_operator(samples), calibration(samples)
+
+
+def confusion(samples: Sequence[Sample]) -> Sheet:
+    """A row a verifier."""
+    rows = tuple(
+        (
+            each.verifier,
+            f"{each.alarms} of {each.right}",
+            f"{each.caught} of {each.wrong}",
+            f"{each.caught / each.wrong:.0%}" if each.wrong else "",
+            f"{each.brier:.3f}",
+            f"{each.seconds:.2f}",
+            f"{each.dollars:.3f}",
+            f"{each.device_s_saved:.1f}",
+        )
+        for each in counted(samples)
+    )
+    head = ("verifier", "right, dropped", "wrong, dropped", "", "Brier", "s a kernel", "$ a kernel", "device s saved")
+    return Sheet("Below one half is called wrong", head, rows)
+
+
+def by_operator(samples: Sequence[Sample]) -> Sheet:
+    """Of each operator's mutants those that the judge finds wrong, and those that each kind of evidence sees."""
+    operators = sorted({sample.operator for sample in samples if sample.operator})
+    return Sheet("", ("operator", "made", "wrong", *EVIDENCE, "either"), tuple(_rows(samples, operators)))
+
+
+def _rows(samples: Sequence[Sample], operators: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    for operator in operators:
+        made = [sample for sample in samples if sample.operator == operator]
+        wrong = [sample for sample in made if sample.counts]
+        seen = [{each.verifier for each in sample.opinions if each.right < EVEN} & set(EVIDENCE) for sample in wrong]
+        each_alone = (str(sum(name in found for found in seen)) for name in EVIDENCE)
+        yield operator, str(len(made)), str(len(wrong)), *each_alone, str(sum(map(bool, seen)))
+
+
+def calibration(samples: Sequence[Sample]) -> Sheet:
+    """Kernels by the probability that they were given, with the share of them that is right."""
+    pairs = [(score_of(sample.opinions), not sample.operator) for sample in samples if sample.counts]
+    rows = []
+    for low, high in zip((-1.0, *BUCKETS), BUCKETS, strict=False):
+        within = [(score, right) for score, right in pairs if low < score <= high]
+        if within:
+            said, came = fmean(score for score, _ in within), fmean(right for _, right in within)
+            rows.append((f"to {high:g}", str(len(within)), f"{said:.2f}", f"{came:.2f}"))
+    return Sheet("All verifiers together", ("probability", "kernels", "mean", "right"), tuple(rows))
+
+
+# -- The verifiers that are models, outside of a run: for a corpus ----------------------------------------------------
+
+
+class ModelVerifiers:
+    """Asks the settings' verifiers about one kernel after the other. Raises `UserError` where they have no model."""
+
+    def __init__(self, settings: Settings, judge: Judge) -> None:
+        require_verifiers(settings)
+        self._judge = judge
+        self._context = NodeContext(settings, ModelCache(open_model), open_judge=lambda _: judge)
+        self._looked = count()
+
+    def __call__(self, task: Task, candidate: Candidate) -> Iterator[Opinion]:
+        """Their opinions; a model that gives no answer has none."""
+        order = Order(number=next(self._looked), generation=0, operator="translation", model="verifiers")
+        brief = Brief(
+            order=order,
+            task=task,
+            target=self._judge.device.target,
+            tier=self._judge.tier,
+            pool=(Proposal(order=order, candidate=candidate),),
+            attempts=0,
+            usage=Usage(),
+            seconds=0.0,
+            device_seconds=0.0,
+        )
+        for opinion, _ in by_models(brief, brief.pool[0], self._context):
+            yield from [opinion] if opinion else []

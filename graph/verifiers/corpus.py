@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 
-from harness.building.versions import compiled_with
+from harness.building.toolchain import compiled_with
 from harness.judging.protocol import Judge
-from harness.nouns.candidate import Candidate
+from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.task import Task
 from harness.wire.entry import stub
 from knowledge.compiler.kernels.source import PROCESSOR, load
@@ -18,7 +18,7 @@ from knowledge.compiler.plan import Decline, Draft
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.search import next_draft, translations
 from nodes.models.playbook import problem_of
-from nodes.turn.request import Request
+from nodes.request import Request
 
 _DRAFTS = 3
 """Of those that the playbook makes for a task, the first and the one after so many moves."""
@@ -133,3 +133,130 @@ def _moved_on(problem: Problem, drafts: Sequence[Draft]) -> Iterator[Draft]:
         draft = found
         tried.append(found.move)
     yield from [draft] if draft else []
+
+
+# -- Kernels with one mistake each, as people and models make them: by rules over the text of a right one -------------
+
+
+_APART = re.compile(
+    r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|^[ \t]*#[ \t]*(?:include|define|if|endif|else)[^\n]*",
+    re.DOTALL | re.MULTILINE,
+)
+_GUARD = re.compile(r"^(?:inline |static )?void require\(.*?^}$", re.DOTALL | re.MULTILINE)
+"""Text that the rules leave alone: comments, strings and directives, and the test of the arguments."""
+_NAME = r"[A-Za-z_]\w*"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One kind of mistake. `change` gives what stands in place of a match; nothing where it does not apply there."""
+
+    name: str
+    pattern: re.Pattern[str]
+    change: Callable[[re.Match[str]], str | None]
+    target: TargetName | None = None
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A right kernel's source with one mistake in `line`."""
+
+    operator: str
+    line: int
+    source: str
+
+
+def _operator(name: str, pattern: str, replacement: str, target: TargetName | None = None) -> Operator:
+    return Operator(name, re.compile(pattern, re.MULTILINE), lambda found: found.expand(replacement), target)
+
+
+def _scaled(found: re.Match[str]) -> str | None:
+    """A literal that is no 0, 1 or 2, one part in eight larger."""
+    value = float(found[1])
+    return f"{value * 1.125!r}f" if value not in (0.0, 1.0, 2.0) and 1e-6 < value < 1e6 else None
+
+
+OPERATORS: tuple[Operator, ...] = (
+    _operator(
+        "dropped predicate", rf"\bstd::min(?:<\w+>)?\(({_NAME}(?:\{{\}})?), [^;()]*(?:\([^()]*\)[^;()]*)*\)", r"int(\1)"
+    ),
+    _operator("dropped predicate", r"\bif \(([^();]* < [^();]*)\) (?=[\w(*])", r"if (true) "),
+    _operator("loop one too far", r"(for \((?:int|int64_t) \w+ = [^;]+; \w+) < ([^;]+;)", r"\1 <= \2"),
+    _operator("loop begins late", r"(for \((?:int|int64_t) \w+ = )0;", r"\g<1>1;"),
+    _operator("tile left out", r"\bceil_div\(([^()]+(?:\{\})?), ([^()]+)\)", r"((\1) / (\2))"),
+    _operator("wrong step", rf"(; )({_NAME}) \+= ({_NAME}(?:\{{\}})?)\)", r"\1\2 += 2 * \3)"),
+    _operator("wrong stride", rf"\bStride<({_NAME}), (_1|Int<1>)>", r"Stride<Int<\1::value + 1>, \2>"),
+    _operator("wrong stride", r"(\[[^\[\]]*\w \* )(\d+)( \+)", r"\1(\2 + 1)\3"),
+    _operator("swapped coordinates", r"\b(g\w+|m[A-Z]\w*|s[A-Z]\w*|tC\w+)\((\w+), (\w+)\)(?! const)", r"\1(\3, \2)"),
+    _operator(
+        "swapped operands", r"(?<![\w.)\]-] )\b(\w+(?:\([^()]*\))?) ([-/]) (\w+(?:\([^()]*\))?)(?=[;)])", r"\3 \2 \1"
+    ),
+    _operator("stale stage", r"make_coord\((\w+), (k_tile|k\w*)\)", r"make_coord(\1, 0)"),
+    _operator("stale stage", r"\^= ?1;", r"^= 0;"),
+    _operator("narrow accumulator", r"\bmake_tensor<(?:float|Vec)>\(", r"make_tensor<cutlass::half_t>("),
+    _operator(
+        "narrow accumulator", r"^(\s+)(?:float|double|Vec) (\w*(?:sum|acc|total)\w*) =", r"\1_Float16 \2 =", "cpu"
+    ),
+    _operator("uninitialised accumulator", r"^(\s+)(?:fill|clear)\([^;]*\);", r"\1"),
+    _operator("uninitialised accumulator", r"^(\s+(?:float|double|Vec) \w+) = (?:0(?:\.0f?)?|Vec\{\}|\{\});", r"\1;"),
+    _operator("missing scale", r" \* (?:scale|inverse|\w*scale\w*|rstd|alpha)\b", r""),
+    _operator("missing scale", r" \+ (?:bias|shift|\w*[bB]ias\w*)(?:\([^()]*\)|\[[^\]]*\])?", r""),
+    _operator("lost sum", r"^(\s+[^;=\n]*[\w)\]]) \+= ", r"\1 = "),
+    _operator("flipped comparison", r"(\w+(?:\([^()]*\))?) > (\w+(?:\([^()]*\))?) \?", r"\1 < \2 ?"),
+    _operator("lost sign", rf"\((-)({_NAME})\)", r"(\2)"),
+    Operator("wrong constant", re.compile(r"(?<![\w.])(\d+\.\d+(?:e[-+]?\d+)?)f\b"), _scaled),
+    _operator("neighbour's index", rf"\b(i|j|n|k) \+ ({_NAME}) \* ({_NAME})", r"\1"),
+    _operator("dropped rest", r"^(\s+)for \(; [^\n]*;$", r"\1"),
+    _operator("dropped rest", r"^(\s+)for \(; [^\n]*\) \{$", r"\1for (; false;) {"),
+    _operator(
+        "missing barrier",
+        r"^(\s+)(?:__syncthreads\(\)|__syncwarp\(\)|cutlass::arch::NamedBarrier[^;]*);",
+        r"\1",
+        "cuda",
+    ),
+    _operator(
+        "missing wait",
+        r"^(\s+)(?:cp_async_wait<[^;]*|warpgroup_wait<[^;]*|wait_barrier\([^;]*|\w+\.wait\([^;]*);",
+        r"\1",
+        "cuda",
+    ),
+    _operator("missing barrier", r"^(\s*)#pragma omp (?:barrier|critical|atomic)[^\n]*", r"\1", "cpu"),
+    _operator("missing barrier", r" reduction\([^()]*\)", r"", "cpu"),
+    _operator("shared scratch", r"^( *)#pragma omp for[^\n]*", r"\1", "cpu"),
+)  # fmt: skip
+
+
+def mutants_of(source: str, target: TargetName) -> Iterator[Mutant]:
+    """Every source that one operator makes of a kernel at one place."""
+    apart = [found.span() for pattern in (_APART, _GUARD) for found in pattern.finditer(source)]
+    for operator in OPERATORS:
+        if operator.target not in (None, target):
+            continue
+        for found in operator.pattern.finditer(source):
+            inside = any(start < found.end() and found.start() < end for start, end in apart)
+            changed = None if inside and not found[0].lstrip().startswith("#pragma") else operator.change(found)
+            if changed is not None and changed != found[0]:
+                mutated = source[: found.start()] + changed + source[found.end() :]
+                begins = found.end() - len(found[0].lstrip())
+                yield Mutant(operator.name, source.count("\n", 0, begins) + 1, mutated)
+
+
+def chosen(mutants: Sequence[Mutant], most: int, seed: int) -> list[Mutant]:
+    """At most so many, of as many operators as there are, and of each operator at another place for another seed."""
+    kinds: dict[str, list[Mutant]] = {}
+    for each in mutants:
+        kinds.setdefault(each.operator, []).append(each)
+    names = sorted(kinds)
+    turned = names[seed * most % len(names) :] + names[: seed * most % len(names)] if names else []
+    queues = [_from(kinds[name], seed) for name in turned]
+    rounds = (each for place in range(max(map(len, queues), default=0)) for each in _nth(queues, place))
+    return list(islice(rounds, most))
+
+
+def _from(mutants: list[Mutant], seed: int) -> list[Mutant]:
+    at = seed * 7919 % len(mutants)
+    return mutants[at:] + mutants[:at]
+
+
+def _nth(queues: Sequence[Sequence[Mutant]], place: int) -> Iterator[Mutant]:
+    return (queue[place] for queue in queues if place < len(queue))

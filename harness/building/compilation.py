@@ -11,13 +11,10 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from harness.building.failures import failed_build
-from harness.building.fingerprint import fingerprint
-from harness.building.load_time import load_time_code
-from harness.building.ninja_file import Edge
-from harness.building.runner import LIMITS, run_edges
-from harness.building.static_data import static_data
-from harness.building.store import Store, write_text
+from harness.building.gcc import failed_build
+from harness.building.load_time import load_time_code, static_data
+from harness.building.ninja_file import LIMITS, Edge, run_edges
+from harness.building.store import Store, fingerprint, write_text
 from harness.building.toolchain import Compiler, headers
 from harness.isolation.policy import Limits
 from harness.nouns import build

@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.building.compilation import LIBRARY, OBJECT, Messages, Toolchain
-from harness.building.disassembly import COMMAND
 from harness.building.gcc import parse_messages
-from harness.building.loop_remarks import loop_remarks
-from harness.building.ninja_file import Edge
-from harness.building.prelude import PRELUDE, PRELUDE_NAME
-from harness.building.runner import run_edges
+from harness.building.loop_remarks import loop_remarks, missed_loops
+from harness.building.machine_code import COMMAND
+from harness.building.ninja_file import PRELUDE, PRELUDE_NAME, Edge, run_edges
 from harness.building.store import Store, require_room, write_text
 from harness.building.toolchain import Compiler, disassembler, headers, host_compiler, tvm_ffi_folder
-from harness.building.vectorizer import missed_loops
 from harness.isolation.scratch import left_behind
 from harness.machine.processor import processor
 from harness.nouns.errors import MachineError

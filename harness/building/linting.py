@@ -9,9 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from harness.building.gcc import KERNEL, parse_messages
-from harness.building.ninja_file import Edge
-from harness.building.prelude import PRELUDE, PRELUDE_NAME
-from harness.building.runner import LIMITS, run_edges
+from harness.building.ninja_file import LIMITS, PRELUDE, PRELUDE_NAME, Edge, run_edges
 from harness.building.store import write_text
 from harness.building.toolchain import Compiler, headers, host_compiler
 from harness.isolation.scratch import left_behind, scratch_folder

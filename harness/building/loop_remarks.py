@@ -2,15 +2,137 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.building.disassembly import Instruction, read_functions
-from harness.building.machine_loops import MachineLoop, innermost_loops
-from harness.building.source_loops import SourceLoop, source_loops
-from harness.building.x86 import Work, has_frame_pointer, work_of
+from harness.building.machine_code import (
+    Instruction,
+    MachineLoop,
+    Work,
+    has_frame_pointer,
+    innermost_loops,
+    read_functions,
+    work_of,
+)
 from harness.nouns.build import Diagnostic
+
+# -- Where the loops of a C++ source are written: the lines from `for`, `while` or `do` to the end of what they rep ---
+
+
+# All that tells where a statement ends. What is cut wrong here costs the name of a loop, not a kernel's life: that
+# hangs on the screen's own reader, which refuses what this one guesses.
+_TOKEN = re.compile(
+    r"""
+    //[^\n]* | /\*.*?(?:\*/|\Z) | R"(?P<raw>[^\s()\\"]{0,16})\(.*?(?:\)(?P=raw)"|\Z)
+  | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)+'
+  | [0-9](?:[\w.]|'(?=\w))*
+  | ^[ \t]*\#[ \t]*(?P<directive>\w*)(?:[^\n\\]|\\.)*
+  | (?P<word>[A-Za-z_]\w*)
+  | (?P<mark>[][(){};])
+    """,
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
+_OPENS, _CLOSES = frozenset("([{"), frozenset(")]}")
+_LOOPS = ("for", "while", "do")
+MAX_LOOPS = 300
+"""More are left out: each is looked for in each loop of the machine code."""
+
+
+@dataclass(frozen=True)
+class _Token:
+    """A word, a bracket or a semicolon, and the line that it stands on."""
+
+    text: str
+    line: int
+
+
+@dataclass(frozen=True)
+class SourceLoop:
+    """One written loop. `first` is above `line` where pragmas stand in front of it; `last` is the end of its body.
+
+    `control` are the lines of what is in its parentheses, its keyword and its pragmas.
+    """
+
+    line: int
+    first: int
+    last: int
+    control: frozenset[int]
+
+    def holds(self, line: int) -> bool:
+        """Whether that line is one of its own."""
+        return self.first <= line <= self.last
+
+
+def source_loops(source: str) -> tuple[SourceLoop, ...]:
+    """The loops as written, in the order of the lines."""
+    code, pragmas = _cut(source)
+    closing = _closing(code)
+    starts = [at for at, token in enumerate(code) if token.text in _LOOPS][:MAX_LOOPS]
+    return tuple(_loop(code, at, closing, _first_pragma(code[at].line, pragmas)) for at in starts)
+
+
+def _cut(source: str) -> tuple[list[_Token], set[int]]:
+    """The code's words and marks, and the lines that pragmas begin on."""
+    newlines = [found.start() for found in re.finditer("\n", source)]
+    code: list[_Token] = []
+    pragmas: set[int] = set()
+    for found in _TOKEN.finditer(source):
+        line = 1 + bisect_left(newlines, found.start())
+        if found["directive"] == "pragma":
+            pragmas.add(line)
+        elif found["word"] or found["mark"]:
+            code.append(_Token(found[0], line))
+    return code, pragmas
+
+
+def _loop(code: Sequence[_Token], at: int, closing: dict[int, int], first: int) -> SourceLoop:
+    end = _end_of_statement(code, at, closing)
+    # Of `do`, the parentheses stand at the end.
+    head = [closing.get(end - 1, end), end] if code[at].text == "do" else [at, closing.get(at + 1, at)]
+    control = {*range(first, code[at].line + 1), *range(code[head[0]].line, code[head[1]].line + 1)}
+    return SourceLoop(line=code[at].line, first=first, last=code[end].line, control=frozenset(control))
+
+
+def _closing(code: Sequence[_Token]) -> dict[int, int]:
+    """The place of the bracket that closes each one that opens; brackets left open end with the source."""
+    stack: list[int] = []
+    closing: dict[int, int] = {}
+    for at, token in enumerate(code):
+        if token.text in _OPENS:
+            stack.append(at)
+        elif token.text in _CLOSES and stack:
+            closing[stack.pop()] = at
+    return closing | dict.fromkeys(stack, len(code) - 1)
+
+
+def _end_of_statement(code: Sequence[_Token], at: int, closing: dict[int, int]) -> int:
+    """The last token of the statement that begins at `at`: its semicolon, or the brace that closes its block."""
+    while at < len(code):
+        text = code[at].text
+        after = closing.get(at, at)
+        if text == ";":
+            return at
+        if text == "{" and _next(code, after) not in ("else", "while"):
+            return after
+        at = after + 1
+    return len(code) - 1
+
+
+def _next(code: Sequence[_Token], at: int) -> str:
+    return code[at + 1].text if at + 1 < len(code) else ""
+
+
+def _first_pragma(line: int, pragmas: set[int]) -> int:
+    while line - 1 in pragmas:
+        line -= 1
+    return line
+
+
+# -- What became of a kernel's loops: one remark a loop, counted in its machine code ----------------------------------
+
 
 MAX_REMARKS = 8
 _MAX_COPIES = 2
@@ -183,3 +305,56 @@ def _reason(loop: SourceLoop, written: Sequence[SourceLoop], missed: Mapping[int
     inner = [each for each in written if each is not loop and loop.first <= each.first and each.last <= loop.last]
     own = (line for line in sorted(missed) if loop.holds(line) and not any(each.holds(line) for each in inner))
     return next((missed[line] for line in own), "")
+
+
+# -- Why g++'s vectorizer left loops of a kernel alone, out of the thousands of lines that it writes ------------------
+
+
+_LINE = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+):(?P<column>\d+): missed:\s+(?P<text>.*)$")
+_MISSED_LOOP = "couldn't vectorize loop"
+_REASON = "not vectorized: "
+
+# g++ speaks of its own intermediate code; the left side is how its sentence begins, the right what to change.
+_IN_PLAIN_WORDS = {
+    "no vectype for stmt": "a value there has no vector form (often a call that is not inlined, or a dependence)",
+    "control flow in loop": "a branch, a break or a call keeps its body from being straight-line code",
+    "number of iterations cannot be computed": "the trip count is unknown before it starts (a call or an early exit)",
+    "possible dependence between data-refs": "one iteration may read what another wrote",
+    "statement clobbers memory": "a call inside may write any memory",
+    "relevant stmt not supported": "a statement there has no vector instruction",
+    "unsupported use in stmt": "a value carried between iterations is not a plain reduction",
+    "value used after loop": "a value carried out of the loop is not a plain reduction",
+    "unsupported data-type": "a type there does not fit vector registers",
+    "complicated access pattern": "the addresses are not a plain stride",
+}
+_UNINTERESTING = ("multiple nested loops", "loop nest containing two or more consecutive inner loops")
+
+
+def missed_loops(text: str, *, kernel_file: str) -> dict[int, str]:
+    """Why a loop was left alone, by the line that g++ places it on: that of the loop, of its pragma, or one inside.
+
+    `text` is what -fopt-info-vec-missed wrote. g++ speaks of each copy that it makes of a loop, of those that it takes
+    up in the end, too: which loops have vectors only the machine code tells.
+    """
+    missed: dict[int, str] = {}
+    loop: re.Match[str] | None = None
+    for match in filter(None, map(_LINE.match, text.splitlines())):
+        if match["text"].startswith(_MISSED_LOOP):
+            loop = match
+        elif loop is not None and match["text"].startswith(_REASON):
+            # A loop whose condition was inlined from a header is said to lie there; its body tells where it is.
+            place = loop if loop["file"] == kernel_file else match
+            reason = _vector_reason(int(place["line"]), match)
+            if place["file"] == kernel_file and not reason.startswith(_UNINTERESTING):
+                missed.setdefault(int(place["line"]), reason)
+            loop = None
+    return missed
+
+
+def _vector_reason(loop_line: int, match: re.Match[str]) -> str:
+    said = match["text"].removeprefix(_REASON)
+    known = next((plain for start, plain in _IN_PLAIN_WORDS.items() if said.startswith(start)), None)
+    # What follows a colon names g++'s temporaries, which nobody can find in the source.
+    reason = known or said.split(":")[0].rstrip(". ")
+    elsewhere = match["file"].startswith("/") or int(match["line"]) == loop_line
+    return reason if elsewhere else f"{reason} (line {match['line']})"

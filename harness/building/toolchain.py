@@ -6,16 +6,19 @@ Everything here is looked up once a process. What is missing raises `MachineErro
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sysconfig
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
 
-from harness.machine.inquiry import ask
+from harness.machine.system import ask
+from harness.nouns.candidate import TargetName
 from harness.nouns.errors import MachineError
 
 _REINSTALL = "Install it with: pip install {package}."
@@ -221,3 +224,98 @@ def _wheel_version(name: str) -> str:
 
 def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.is_file() else "unknown"
+
+
+# -- Where Nsight Compute and compute-sanitizer are, and what must be readable for them to run ------------------------
+
+
+_INSTALLED = (Path("/opt/nvidia"), Path("/usr/local"))
+
+
+@cache
+def find_tool(name: str) -> Path | None:
+    """The program of that name ("ncu", "compute-sanitizer"): on PATH, else beside nvcc, else as installed.
+
+    What lies on PATH may be a script beside a folder that holds the program itself: then that is the answer.
+    """
+    on_path = shutil.which(name)
+    if on_path:
+        itself = Path(on_path).resolve().parent.parent / name / name
+        return itself if itself.is_file() else Path(on_path)
+    toolkit = _toolkit()
+    beside = [toolkit / name] if toolkit else []
+    newest = sorted(Path("/opt/nvidia").glob(f"nsight-compute/*/{name}"), reverse=True)
+    return next((path for path in (*beside, *newest) if os.access(path, os.X_OK)), None)
+
+
+def tool_folders(program: Path) -> tuple[str, ...]:
+    """What the tool reads of its own: the installers' folders and, where it lies elsewhere, its folder's parent."""
+    own = program.resolve().parent.parent
+    return tuple(str(path) for path in (*_INSTALLED, own) if path.is_dir())
+
+
+def _toolkit() -> Path | None:
+    try:
+        return Path(cuda_compiler().command[0]).resolve().parent
+    except MachineError:
+        return None
+
+
+# -- Which instructions a library's GPU code is made of, where the toolkit's disassembler is at hand ------------------
+
+
+_PROGRAM = "cuobjdump"
+_ASK_S = 60.0
+_LINE = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(?P<opcode>[A-Z][\w.]*)", re.MULTILINE)
+
+
+@lru_cache(maxsize=64)
+def opcodes(library: Path) -> frozenset[str]:
+    """The opcodes with their modifiers, as "LDG.E.128"; none without cuobjdump, or where it fails."""
+    program = find_tool(_PROGRAM)
+    if program is None:
+        return frozenset()
+    try:
+        return read_opcodes(ask([str(program), "-sass", str(library)], timeout_s=_ASK_S).stdout)
+    except (OSError, subprocess.SubprocessError):
+        return frozenset()
+
+
+def read_opcodes(listing: str) -> frozenset[str]:
+    """The opcodes of a listing of `cuobjdump -sass`."""
+    return frozenset(found["opcode"] for found in _LINE.finditer(listing))
+
+
+# -- What kernels are compiled with, by name and version --------------------------------------------------------------
+
+
+def compiled_with(target: TargetName) -> str:
+    """`g++ 12.2.0, C++17, CUTLASS 4.2.0`. What is not there has no version: prompts can be read on any machine."""
+    compilers = [_named("g++", lambda: compiler_name(host_compiler().version))]
+    if target == "cuda":
+        compilers = [_named("nvcc", lambda: compiler_name(cuda_compiler().version)), *compilers]
+    return ", ".join([" over ".join(compilers), "C++17", _named("CUTLASS", cutlass_version)])
+
+
+def compiler_name(text: str) -> str:
+    """The compiler's name and number out of what --version printed: `g++ (Debian 12.2.0-14) 12.2.0`, `nvcc 13.0`."""
+    release = re.search(r"^(\S+):.* release (\d+\.\d+)", text)
+    if release:
+        return f"{release[1]} {release[2]}"
+    match = re.match(r"\S+.*? \d+\.\d+(?:\.\d+)?(?=\s|$)", text)
+    return match[0] if match else text[:80]
+
+
+def cutlass_version() -> str:
+    """`CUTLASS 4.2.0`, as its headers have it. Raises `MachineError` where they are not found."""
+    text = (cute_include() / "cutlass" / "version.h").read_text(encoding="utf-8")
+    parts = [re.search(rf"CUTLASS_{part}\s+(\d+)", text) for part in ("MAJOR", "MINOR", "PATCH")]
+    return f"CUTLASS {'.'.join(part[1] for part in parts if part)}"
+
+
+def _named(name: str, look: Callable[[], str]) -> str:
+    """The name with its version, without what a distribution says of it; the name alone where the thing is missing."""
+    try:
+        return re.sub(r" \(.*?\)", "", look())
+    except MachineError:
+        return name

@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.building.toolchain import host_compiler
 from harness.isolation.policy import Access, Limits
 from harness.isolation.scratch import scratch_folder
-from harness.machine.cache import cache_dir
+from harness.machine.system import cache_dir
 from harness.nouns.errors import CutegenError
 from harness.nouns.task import Task
 from harness.nouns.tier import Tier

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from harness.machine.cache import cache_dir
+from harness.machine.system import cache_dir
 from harness.nouns.device import DeviceName
 from harness.nouns.events import DeviceAwaited, DeviceTaken
 from harness.wire.stopping import woken_by

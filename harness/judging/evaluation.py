@@ -14,13 +14,11 @@ from typing import Any
 from harness.isolation.policy import Limits
 from harness.isolation.process import IsolatedProcess
 from harness.isolation.scratch import scratch_folder
-from harness.judging.aggregate import combined
 from harness.judging.compile_baseline import compile_once, compile_order, with_compilers
 from harness.judging.device_lock import one_at_a_time
-from harness.judging.outcome import Case, Outcome
+from harness.judging.outcome import Case, Outcome, combined
 from harness.judging.roofline_bound import below_floor
-from harness.judging.room import MEMORY_BYTES, require_room
-from harness.judging.terms import Terms
+from harness.judging.terms import MEMORY_BYTES, Terms, require_room
 from harness.nouns.build import Build
 from harness.nouns.contest import Contest, Standing
 from harness.nouns.errors import MachineError

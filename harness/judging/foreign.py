@@ -16,8 +16,7 @@ from harness.building.store import Store
 from harness.isolation.policy import Limits
 from harness.judging.evaluation import Evaluation, Opponent, own_build
 from harness.judging.outcome import Case
-from harness.judging.room import require_room
-from harness.judging.terms import Terms
+from harness.judging.terms import Terms, require_room
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.contest import Contest
@@ -32,9 +31,8 @@ from harness.nouns.tier import Tier
 from harness.nouns.verdict import Verdict
 from harness.processes.runner_process import MODULE_ORDER
 from harness.processes.trusted_child import JobDiedError, warm_parent
-from harness.screen.operators import operators_of
+from harness.screen.operators import kept_operators, operators_of
 from harness.screen.python_source import screen_python
-from harness.screen.torch_operators import kept_operators
 from harness.targets.target import Target
 from harness.tasks.describing import describe_task
 

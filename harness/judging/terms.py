@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from harness.machine.system import memory_bytes
+from harness.nouns.errors import MachineError
 from harness.nouns.task import DESCRIBE_S, Task
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import Precision
+from harness.targets.target import Target
+from harness.wire.layout import ORACLE_SETS, slot_bytes
 
 TIMING_S = 1.0
 
@@ -34,3 +38,44 @@ class Terms:
     def allowances(self, task: Task) -> frozenset[str]:
         """What the screen lets pass for the task's sake: types that its forward computes in, and the precision."""
         return frozenset({self.precision, *(dtype for work in task.workloads for dtype in work.dtypes)})
+
+
+# -- Whether a task's arguments fit the device's memory: asked once it is described, before any kernel is written -----
+
+
+MEMORY_BYTES = 16 << 30
+"""One set of arguments on a processor is at most so large, however much memory there is."""
+HOST_SETS = 2
+"""The kernel's own set there, and what the reference computes meanwhile."""
+_SMALL_BYTES = 1 << 30
+"""Fits everywhere; the device is not asked."""
+
+
+def require_room(task: Task, target: Target) -> None:
+    """Raises `MachineError` where one set of a task's arguments is too large for the target's memory.
+
+    The memory is the whole of it, not what is free now: what fits by this may still find the device taken.
+    """
+    needed = max(slot_bytes(work.signature) for work in (*task.workloads, *task.held_out))
+    if needed <= _SMALL_BYTES:
+        return
+    allowed, where = _allowed(target)
+    if allowed and needed > allowed:
+        raise MachineError(
+            f"{task.name} needs {_gib(needed)} for one set of its arguments; {where}, where the judge allows "
+            f"{_gib(allowed)}.",
+            "Choose smaller shapes (a suite's --scale makes them).",
+        )
+
+
+def _allowed(target: Target) -> tuple[int, str]:
+    """Bytes of one set, 0 where they are not known, and what limits them."""
+    if target.name == "cuda":
+        held = target.facts().memory_bytes
+        return held // (1 + ORACLE_SETS), f"the GPU has {_gib(held)}"
+    held = memory_bytes()
+    return min(MEMORY_BYTES, held // HOST_SETS), f"this machine has {_gib(held)}"
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.nouns.profile import Bottleneck, Hint, KernelProfile, Stall
-from harness.profile import nsight_metrics as names
+from harness.profile import nsight as names
 from harness.profile.nsight import Launch
 
 MAX_STALLS = 4

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from harness.building.compilation import library_of
 from harness.building.cpu_build import CpuToolchain
-from harness.building.line_table import MOST_ADDRESSES, kernel_lines
-from harness.building.source_loops import SourceLoop, source_loops
+from harness.building.loop_remarks import SourceLoop, source_loops
+from harness.building.machine_code import MOST_ADDRESSES, kernel_lines
 from harness.isolation.policy import Limits
 from harness.isolation.scratch import left_behind, scratch_folder
 from harness.nouns.build import Build

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.building.compilation import library_of
 from harness.building.cuda_build import CudaToolchain
-from harness.building.nvidia_tools import find_tool, tool_folders
+from harness.building.toolchain import find_tool, tool_folders
 from harness.isolation.policy import Access, Limits, Needs
 from harness.isolation.process import Completed
 from harness.isolation.scratch import left_behind, scratch_folder

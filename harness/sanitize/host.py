@@ -14,7 +14,7 @@ from harness.building.toolchain import host_compiler
 from harness.isolation.policy import Limits
 from harness.isolation.process import Completed
 from harness.isolation.scratch import scratch_folder
-from harness.machine.inquiry import ask
+from harness.machine.system import ask
 from harness.nouns.build import Build
 from harness.nouns.sanitizer_run import Finding, SanitizerRun
 from harness.nouns.task import Signature, TensorSpec

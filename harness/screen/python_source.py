@@ -13,8 +13,19 @@ from collections.abc import Callable, Iterator
 from harness.nouns.refusal import Refusal
 from harness.screen.inline_kernels import refuse_inline
 from harness.screen.operators import plain
-from harness.screen.python_file import EXTENSION_MAKER, PythonFile, imported_names, last_name, root_name
-from harness.screen.python_identifiers import INTERNALS, NODES, bound, formats, named
+from harness.screen.python_file import (
+    EXTENSION_MAKER,
+    INTERNALS,
+    NODES,
+    Function,
+    PythonFile,
+    bound,
+    formats,
+    imported_names,
+    last_name,
+    named,
+    root_name,
+)
 from harness.screen.python_rules import (
     ADVICE,
     ALLOWED_MODULES,
@@ -25,9 +36,14 @@ from harness.screen.python_rules import (
     NARROW,
     PATHS,
     PATHS_ALLOWED,
+    STORES,
+    Finding,
+    assignments,
+    defaults,
+    handed_stores,
+    held_iterators,
+    mutations,
 )
-from harness.screen.python_scopes import Function
-from harness.screen.python_state import STORES, Finding, assignments, defaults, handed_stores, held_iterators, mutations
 from harness.screen.rules import words_of
 from harness.screen.source import MAX_CHARACTERS
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from harness.nouns.refusal import Refusal
-from harness.screen.assembly import KEYWORDS, refuse_assembly
-from harness.screen.directives import pragma_operator, refuse_directive, refuse_optimize
+from harness.screen.directives import KEYWORDS, pragma_operator, refuse_assembly, refuse_directive, refuse_optimize
 from harness.screen.meanings import Meanings, meanings_of
 from harness.screen.rules import RULES, Rule, words_of
 from harness.screen.tokens import LexicalError, Token, tokenize

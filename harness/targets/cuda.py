@@ -15,7 +15,7 @@ from harness.building.sanitized_build import LineInfoCudaToolchain
 from harness.building.toolchain import cuda_compiler, wheel_folder
 from harness.isolation.policy import Access, Needs
 from harness.machine.gpu import Gpu, find_gpu
-from harness.machine.inquiry import ask
+from harness.machine.system import ask
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.device import DeviceName

@@ -9,8 +9,7 @@ from pathlib import Path
 from harness.building.store import write_text
 from harness.building.toolchain import Compiler, cuda_compiler, host_compiler
 from harness.isolation.policy import Limits
-from harness.machine.generations import generation
-from harness.machine.gpu import Gpu, find_gpu
+from harness.machine.gpu import Gpu, find_gpu, generation
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import MachineError
 from harness.nouns.frozen import Frozen

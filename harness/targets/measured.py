@@ -9,8 +9,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from harness.building.ninja_file import Edge
-from harness.building.runner import run_edges
+from harness.building.ninja_file import Edge, run_edges
 from harness.building.store import Store, write_text
 from harness.building.toolchain import Compiler
 from harness.isolation.policy import Access, Limits

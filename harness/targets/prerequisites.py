@@ -12,24 +12,24 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from harness.building.ninja_file import Edge
-from harness.building.nvidia_tools import find_tool
-from harness.building.runner import run_edges
+from harness.building.ninja_file import Edge, run_edges
 from harness.building.store import Store, require_room, write_text
 from harness.building.toolchain import (
     ask_version,
+    compiler_name,
     cuda_compiler,
     cuda_include,
     cute_include,
+    cutlass_version,
     disassembler,
+    find_tool,
     host_compiler,
     ninja,
     tvm_ffi_folder,
 )
-from harness.building.versions import compiler_name, cutlass_version
 from harness.isolation.tiers import resolve_tier
-from harness.machine.cache import cache_dir
 from harness.machine.gpu import find_gpu
+from harness.machine.system import cache_dir
 from harness.nouns.errors import MachineError
 from harness.nouns.frozen import Frozen
 from harness.targets.cuda import CudaTarget

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import ast
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, ToolException
 
+from harness.judging.device_lock import held_s
 from harness.nouns.candidate import Candidate
-from nodes.evolution.held_out import hidden_workloads, shown_task, shown_verdict
+from harness.nouns.profile import Profile
+from harness.nouns.task import Task
+from harness.nouns.verdict import Correctness, Verdict
 from nodes.evolution.selection import by_speed
-from nodes.evolution.state import EXCHANGES_OF_A_TURN, Brief, Proposal
-from nodes.node import Update
-from nodes.node_context import NodeContext
+from nodes.evolution.state import EXCHANGES_OF_A_TURN, Brief, EvolutionState, Proposal
+from nodes.request import Left, Request, Search, Shown
+from nodes.roles import KEYLESS
 from nodes.settings import Proposer, Settings
-from nodes.state import Step
-from nodes.turn.agent_common import asked, author, best_speedup
-from nodes.turn.answers import AnswerError, Declined, Written, parse_kernel, parse_move
-from nodes.turn.request import Left, Request, Search, Shown
-from nodes.turn.speak import Spoken, TurnEndedError, speak
-from nodes.turn.toolbox import tools_for
+from nodes.state import Best, Step, require
+from nodes.stops import over_budget
+from nodes.turn.answers import AnswerError, Declined, Written, parse_kernel, parse_move, parse_recommendations
+from nodes.turn.node import NodeContext, Update
+from nodes.turn.speak import Spoken, TurnEndedError, asked, author, best_speedup, speak, tools_for
+from tools.kernel_tools import call_tool
 
 MOST_ERRORS = 6
 MOST_ERROR_CHARS = 300
@@ -148,3 +152,111 @@ def _made(brief: Brief, proposal: Proposal, began: float, why: str = "") -> Upda
     )
     done = proposal.model_copy(update={"seconds": time.monotonic() - began})
     return {"pool": (done,), "history": (step,), "usage": proposal.usage}
+
+
+# -- What a proposer is told of a task with several workloads: some are kept from it, so that none is written for t ---
+
+
+DECLARED = ("WORKLOADS", "get_workloads")
+NOT_SHOWN = "# Its workloads are declared here; some of them are not shown."
+
+
+def hidden_workloads(task: Task, share: float) -> frozenset[str]:
+    """The names of those kept back: the last ones, of several, and never the first."""
+    count = min(len(task.workloads) - 1, int(share * len(task.workloads)))
+    return frozenset(work.name for work in task.workloads[len(task.workloads) - count :])
+
+
+def shown_task(task: Task, hidden: frozenset[str]) -> Task:
+    """The task without the hidden workloads, and without what its source says of any."""
+    if not hidden:
+        return task
+    kept = tuple(work for work in task.workloads if work.name not in hidden)
+    return task.model_copy(update={"workloads": kept, "held_out": (), "source": _undeclared(task.source)})
+
+
+def shown_verdict(verdict: Verdict, hidden: frozenset[str]) -> Verdict:
+    """A verdict without what it says of hidden workloads; that one of them failed may be known."""
+    if not hidden:
+        return verdict
+    kept = tuple(each for each in verdict.workloads if each.name not in hidden)
+    update: dict[str, object] = {"workloads": kept}
+    if not verdict.passed and verdict.workloads and verdict.workloads[-1].name in hidden:
+        told = Correctness(trials=()) if verdict.correctness else None
+        update |= {"message": "It fails on a workload that is not shown.", "correctness": told}
+    return verdict.model_copy(update=update)
+
+
+def _undeclared(source: str) -> str:
+    """The source without its top-level declaration of workloads. One that is no Python was refused long before."""
+    lines = source.splitlines()
+    for node in reversed(ast.parse(source).body):
+        if DECLARED[0] in _assigned(node) or (isinstance(node, ast.FunctionDef) and node.name == DECLARED[1]):
+            lines[node.lineno - 1 : node.end_lineno] = [NOT_SHOWN]
+    return "\n".join(lines) + "\n"
+
+
+def _assigned(node: ast.stmt) -> list[str]:
+    match node:
+        case ast.Assign(targets=targets):
+            return [target.id for target in targets if isinstance(target, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+        case _:
+            return []
+
+
+# -- What the best kernel's profile says to the authors of the next ones: three recommendations -----------------------
+
+
+def summarizer(state: EvolutionState, node_context: NodeContext) -> Update:
+    """Profile the best kernel where it is a new one, and draw recommendations; without an answer the old ones stay."""
+    best = state.best
+    if best is None or best.candidate.digest == state.summarized or not wanted(state, node_context.settings):
+        return {}
+    before = held_s()
+    try:
+        profile: Profile = best.profile or call_tool(node_context.tools(state).profile_kernel, best.candidate.source)
+    except ToolException as error:
+        return {"summarized": best.candidate.digest, "history": (_step(state, str(error)),)}
+    device_seconds = held_s() - before
+    best = best.model_copy(update={"profile": profile})
+    done = {"best": best, "summarized": best.candidate.digest, "device_seconds": device_seconds}
+    try:
+        said = speak(_request(state, best, node_context), parse_recommendations, node_context=node_context, state=state)
+    except TurnEndedError as error:
+        step = _step(state, str(error)).model_copy(update={"usage": error.usage})
+        return {**done, "usage": error.usage, "history": (step,)}
+    told = said.answer.recommendations
+    step = _step(state, " ".join(told)).model_copy(update={"usage": said.usage})
+    return {**done, "recommendations": told, "usage": said.usage, "history": (step,)}
+
+
+def wanted(state: EvolutionState, settings: Settings) -> bool:
+    """Whether a model is to be asked, and another generation can follow its advice."""
+    asks = settings.recommendations and settings.model_for("summarizer") != KEYLESS
+    return asks and state.begun < settings.generations and over_budget(state, settings) is None
+
+
+def _request(state: EvolutionState, best: Best, node_context: NodeContext) -> Request:
+    task = require(state.task, "task")
+    hidden = hidden_workloads(task, node_context.settings.held_out)
+    return asked(
+        "summarizer",
+        state.model_copy(update={"task": shown_task(task, hidden)}),
+        node_context,
+        candidate=best.candidate,
+        verdict=shown_verdict(best.verdict, hidden),
+        profile=best.profile,
+        search=Search(operator="mutation", errors=latest_errors(state.pool)),
+    )
+
+
+def _step(state: EvolutionState, message: str) -> Step:
+    return Step(
+        depth=state.generation,
+        agent="summarizer",
+        candidate=state.best.candidate.digest if state.best else None,
+        message=message,
+        speedup=best_speedup(state.best),
+    )

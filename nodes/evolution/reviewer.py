@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from harness.nouns.candidate import TargetName
-from nodes.evolution.held_out import hidden_workloads, shown_task, shown_verdict
+from nodes.agents.reviewer import bare, compared, criticized
+from nodes.evolution.proposer import hidden_workloads, shown_task, shown_verdict
 from nodes.evolution.state import EvolutionState, Proposal
-from nodes.node import Update
-from nodes.node_context import NodeContext
-from nodes.reviewer import bare, compared, criticized
+from nodes.request import Compared, Request
 from nodes.settings import Settings
 from nodes.state import Best, Step, require
 from nodes.stops import over_budget
-from nodes.turn.agent_common import asked
-from nodes.turn.request import Compared, Request
+from nodes.turn.node import NodeContext, Update
+from nodes.turn.speak import asked
 
 
 def reviewer(state: EvolutionState, node_context: NodeContext) -> Update:

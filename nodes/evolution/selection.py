@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from zlib import crc32
 
-from nodes.evolution.features import distance, features_of
+from harness.nouns.frozen import Frozen
+from harness.screen.tokens import LexicalError, tokenize
 from nodes.evolution.state import EvolutionState, Order, Proposal
 from nodes.roles import KEYLESS
 from nodes.settings import Operator, Proposer, Settings
+from nodes.state import Stop
+from nodes.stops import over_budget, target_met
+from nodes.turn.node import NodeContext, Update
+from tools.structure import Structure
 
 
 def elites(pool: Sequence[Proposal], most: int) -> list[Proposal]:
@@ -127,3 +135,85 @@ def _merit(candidate: Proposal, chosen: Sequence[Proposal]) -> float:
 
 def _source(proposal: Proposal) -> str:
     return proposal.candidate.source if proposal.candidate else ""
+
+
+# -- In what two kernels differ: their structure, their constants, and their words ------------------------------------
+
+
+WINDOW = 4
+"""Tokens in a row that count as one word of a source: enough to tell statements apart, and no line as a whole."""
+
+_CONSTANT = re.compile(r"\bconstexpr\s+\w+\s+(\w+)\s*=\s*(\d+)|\busing\s+(\w+)\s*=\s*(?:cute::)?Int<(\d+)>")
+
+
+class Features(Frozen):
+    """A kernel's place among others. `structure` counts what optimizations are made of, `constants` are its own."""
+
+    structure: tuple[int, ...] = ()
+    constants: tuple[tuple[str, int], ...] = ()
+    words: frozenset[int] = frozenset()
+
+
+@lru_cache(maxsize=4096)
+def features_of(source: str) -> Features:
+    """Of one source; those of a text that is no C++ to the screen are empty."""
+    structure = Structure.of(source)
+    try:
+        texts = [token.text for token in tokenize(source)]
+    except LexicalError:
+        return Features()
+    found = _CONSTANT.findall(source)
+    constants = {name or alias: int(value or other) for name, value, alias, other in found}
+    windows = range(max(1, len(texts) - WINDOW + 1))
+    return Features(
+        structure=tuple(structure.model_dump().values()) if structure else (),
+        constants=tuple(sorted(constants.items())),
+        words=frozenset(crc32("\0".join(texts[at : at + WINDOW]).encode()) for at in windows),
+    )
+
+
+def distance(one: Features, other: Features) -> float:
+    """From 0, the same, to 1, nothing in common: the mean of what structure, constants and words are apart."""
+    structure = _apart(set(enumerate(one.structure)), set(enumerate(other.structure)))
+    constants = _apart(set(one.constants), set(other.constants))
+    return (structure + constants + _apart(one.words, other.words)) / 3
+
+
+def _apart(one: set[tuple[int, int]] | set[tuple[str, int]] | frozenset[int], other: object) -> float:
+    """One less what two sets have in common, as a share of both."""
+    assert isinstance(other, set | frozenset)
+    both = one | other
+    return 1 - len(one & other) / len(both) if both else 0.0
+
+
+# -- The first node of a generation: it orders the proposals, or ends the run -----------------------------------------
+
+
+def breeder(state: EvolutionState, node_context: NodeContext) -> Update:
+    """Order the next generation from the kernels known by now."""
+    settings = node_context.settings
+    stop = next(stops(state, settings), None)
+    if stop is not None:
+        return {"stop_reason": stop, "orders": ()}
+    return {"generation": state.begun, "orders": orders_of(state, settings, state.begun)}
+
+
+def stops(state: EvolutionState, settings: Settings) -> Iterator[Stop]:
+    """The reasons to order no further generation, the happiest first."""
+    yield from target_met(state.best, settings)
+    if state.begun >= settings.generations:
+        yield Stop(name="generations", message=f"{state.begun} generations have passed, as the settings asked.")
+    last = [each for each in state.pool if each.order.generation == state.begun - 1]
+    if last and all(each.candidate is None for each in last):
+        yield Stop(name="no_moves_left", message=f"Nobody proposed anything: {last[0].dropped}")
+    if (since := without_gain(state)) and settings.patience is not None and since >= settings.patience:
+        yield Stop(name="patience", message=f"{since} generations in a row brought no gain.")
+    budget = over_budget(state, settings)
+    yield from [budget] if budget else []
+
+
+def without_gain(state: EvolutionState) -> int:
+    """How many generations have passed since the best kernel was proposed."""
+    best = state.best.candidate.digest if state.best else None
+    made = next((each.order.generation for each in state.pool if each.digest == best), None)
+    return state.begun - 1 - made if made is not None else 0

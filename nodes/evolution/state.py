@@ -13,10 +13,10 @@ from harness.nouns.task import Task
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import Verdict
 from nodes.assessment import Critique
+from nodes.request import Shown
 from nodes.settings import Operator
 from nodes.state import Best, Result, Step, Stop, Usage, append
 from nodes.thread_settings import ThreadSettings, latest
-from nodes.turn.request import Shown
 from tools.opinions import Opinion, score_of
 
 EXCHANGES_OF_A_TURN = 1000

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from harness.judging.device_lock import held_s
+from harness.nouns.build import Build
 from harness.nouns.errors import UserError
+from harness.nouns.verdict import Verdict
+from nodes.agents.sweeper import side_by_side
+from nodes.agents.tester import say_failure
 from nodes.assessment import Assessment
-from nodes.builds import side_by_side
-from nodes.evolution.held_out import hidden_workloads, shown_task
+from nodes.evolution.proposer import hidden_workloads, shown_task
 from nodes.evolution.state import EXCHANGES_OF_A_TURN, Brief, EvolutionState, Proposal
-from nodes.node import Update
-from nodes.node_context import NodeContext
+from nodes.history import head_to_head_with, outcome_against
+from nodes.request import Review
 from nodes.roles import KEYLESS
 from nodes.settings import Settings
-from nodes.state import Step, Usage, require
-from nodes.turn.agent_common import asked, best_speedup
+from nodes.state import Best, Step, Usage, require
+from nodes.stops import over_budget
 from nodes.turn.answers import parse_assessment
-from nodes.turn.request import Review
-from nodes.turn.speak import TurnEndedError, speak
+from nodes.turn.node import NodeContext, Update
+from nodes.turn.speak import TurnEndedError, asked, best_speedup, speak
+from tools.kernel_tools import call_tool
 from tools.opinions import EVIDENCE, Opinion, Verifier
 from tools.static_verifier import CANNOT_RUN, sanitizer_opinion, static_opinion
 
@@ -151,3 +156,86 @@ def _steps(brief: Brief, proposal: Proposal, usage: Usage) -> Iterator[Step]:
 
 def _told(opinions: Sequence[Opinion]) -> str:
     return " ".join(f"{each.verifier}: {said}" for each in opinions for said in (*each.reasons, *each.unmet))
+
+
+# -- What is done with a generation's proposals before any is run: what is no new kernel is dropped, the rest is bu ---
+
+
+def sifter(state: EvolutionState, node_context: NodeContext) -> Update:
+    """Join the proposals of a generation, and drop what has the source of an earlier one."""
+    fresh = [each for each in state.pool if each.order.generation == state.generation]
+    spent = [each.seconds for each in fresh]
+    dropped = repeats(state.pool, lambda each: each.digest, "the same source")
+    return {"pool": dropped, "seconds": max(spent, default=0.0) - sum(spent)}
+
+
+def builder(state: EvolutionState, node_context: NodeContext) -> Update:
+    """Build what waits, side by side, and drop what came to the machine code of an earlier one, before it is timed.
+
+    What the screen refuses is not built; nor is what a spent budget leaves no build for.
+    """
+    task, judge, tools = require(state.task, "task"), node_context.judge(state), node_context.tools(state)
+    waiting = [each for each in state.pool if each.waits and each.candidate and not judge.screen(task, each.candidate)]
+    if over_budget(state, node_context.settings):
+        return {}
+
+    def built(proposal: Proposal) -> Proposal:
+        build: Build = call_tool(tools.compile_kernel, require(proposal.candidate, "candidate").source)
+        return proposal.model_copy(update={"machine_code": build.machine_code})
+
+    marked = side_by_side(built, waiting)
+    numbers = {each.order.number: each for each in marked}
+    pool = [numbers.get(each.order.number, each) for each in state.pool]
+    dropped = repeats(pool, lambda each: each.machine_code, "the same machine code")
+    numbers |= {each.order.number: each for each in dropped}
+    return {"pool": tuple(numbers.values()), "usage": Usage(builds=len(dropped))}
+
+
+def repeats(pool: Sequence[Proposal], mark: Callable[[Proposal], str], what: str) -> tuple[Proposal, ...]:
+    """Those that wait to be judged and bear the mark of an earlier proposal, dropped. An empty mark is nobody's."""
+    first: dict[str, Proposal] = {}
+    found = []
+    for each in pool:
+        known = first.setdefault(mark(each), each) if mark(each) and not each.dropped else each
+        if each.waits and known is not each:
+            found.append(each.model_copy(update={"dropped": f"It has {what} as kernel {known.digest}."}))
+    return tuple(found)
+
+
+# -- The judge's word on a generation: one kernel a step, so that a killed run has lost none that was judged ----------
+
+
+def tester(state: EvolutionState, node_context: NodeContext) -> Update:
+    """Judge the most promising proposal that waits, of equals the first, beside the best kernel; keep it where it is
+    faster beyond the noise."""
+    proposal = max((each for each in state.pool if each.waits), key=lambda each: each.promise)
+    candidate = require(proposal.candidate, "candidate")
+    before = held_s()
+    verdict: Verdict = call_tool(node_context.tools(state).run_kernel, candidate.source)
+    outcome = outcome_against(verdict, state.best)
+    best = Best(candidate=candidate, verdict=verdict) if outcome == "faster" else state.best
+    return {
+        "pool": (proposal.model_copy(update={"verdict": verdict}),),
+        "verdict": verdict,
+        "best": best,
+        "attempts": state.attempts + 1,
+        "device_seconds": held_s() - before,
+        "history": (_step(proposal, verdict, state.best, best, undecided=outcome == "undecided"),),
+    }
+
+
+def _step(proposal: Proposal, verdict: Verdict, before: Best | None, best: Best | None, *, undecided: bool) -> Step:
+    return Step(
+        depth=proposal.order.generation,
+        agent="tester",
+        move=proposal.move,
+        candidate=proposal.digest,
+        parent=proposal.order.parents[0] if proposal.order.parents else None,
+        status=verdict.status,
+        message=say_failure(verdict),
+        candidate_speedup=verdict.timing.speedup if verdict.timing else None,
+        speedup=best_speedup(best),
+        improved=best is not before,
+        undecided=undecided,
+        head_to_head=head_to_head_with(before, verdict),
+    )

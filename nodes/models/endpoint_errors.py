@@ -15,7 +15,7 @@ import openai
 from tenacity import RetryCallState
 from tenacity.stop import stop_base
 
-from nodes.models.address import NO_KEY, OPENAI_KEY, key_variable
+from nodes.address import NO_KEY, OPENAI_KEY, key_variable
 from nodes.models.errors import ModelUnavailableError
 
 LONGEST_WAIT_S = 120.0

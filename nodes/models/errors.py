@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 from harness.nouns.errors import MachineError, UserError
 from nodes.state import Usage
 
@@ -25,3 +31,24 @@ class ReplayMismatchError(UserError):
 
 class ScriptExhaustedError(RuntimeError):
     """A scripted model was asked more often than its script has answers: the test or demo is wrong."""
+
+
+# -- Until when a model may answer: a run's budget of time holds within a call, retries and pauses included -----------
+
+
+_until: ContextVar[float] = ContextVar("until", default=math.inf)
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Bound the model calls of this thread's block together."""
+    token = _until.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _until.reset(token)
+
+
+def left_s() -> float:
+    """What is left, in seconds, at least 0; infinite where nobody set a bound."""
+    return max(0.0, _until.get() - time.monotonic())

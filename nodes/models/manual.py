@@ -12,11 +12,10 @@ from langchain_core.runnables import Runnable
 from langgraph.types import interrupt
 
 from harness.nouns.frozen import Frozen
-from nodes.assessment import Critique
-from nodes.diagnosis import Diagnosis
-from nodes.models.chat_interfaces import answer_in, for_interfaces
-from nodes.models.conversation import Said, calls_in
+from nodes.approval import answer_in, for_interfaces
+from nodes.assessment import Critique, Diagnosis
 from nodes.models.local import LocalModel, request_of
+from nodes.models.replay import Said, calls_in
 from nodes.models.written_calls import Offer, read_answer, say_calls, say_offers
 from nodes.roles import Voice
 from tools.patch import Patch

@@ -5,13 +5,17 @@ Imported on first use only (see `nodes.models.select`).
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
+from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.rate_limiters import BaseRateLimiter
 from langchain_core.runnables import run_in_executor
@@ -20,20 +24,15 @@ from pydantic import PrivateAttr, SecretStr
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_any, stop_before_delay
 
 from harness.wire.stopping import pause
-from nodes.models.address import NO_KEY, Address
-from nodes.models.answered import lost_cost, message_of
-from nodes.models.border import BorderClient
-from nodes.models.deadline import left_s
-from nodes.models.endpoint_errors import NoUse, OutOfTimeError, may_pass, naming, pause_s, require_no_error
-from nodes.models.errors import ModelUnavailableError
-from nodes.models.events import events, read_object
-from nodes.models.keyless import keyless
-from nodes.models.pace import limiter_of, take_turn
-from nodes.models.prices import Price
+from nodes.address import NO_KEY, Address, Price
+from nodes.models.border import BorderClient, keyless
+from nodes.models.endpoint_errors import NoUse, OutOfTimeError, may_pass, naming, pause_s, require_no_error, without
+from nodes.models.errors import ModelUnavailableError, left_s
 from nodes.models.streaming import Counts, Piece, joined_pieces, new_id, noted, read, told
-from nodes.models.usage import Bill
-from nodes.models.watch import watched
+from nodes.models.watch import limiter_of, take_turn, watched
+from nodes.prompt_words import joined
 from nodes.state import FellBack, Usage
+from nodes.usage import Bill
 
 if TYPE_CHECKING:
     from nodes.models.select import ModelOptions
@@ -196,3 +195,154 @@ def _billed(result: ChatResult, *, lost: Usage, **more: Any) -> ChatResult:
     bill = Bill.of(message)
     bill.model_copy(update={"lost": bill.lost + lost, **more}).attach(message)
     return result
+
+
+# -- The message that an endpoint's answer becomes: made anew of what is known to be sound ----------------------------
+
+
+_FINISH = re.compile(r"[a-z_]{1,40}")
+_DEEPEST = 16
+_INTEGER_BITS = 63
+
+
+def message_of(answer: Piece, key: str, price: Price | None, name: str) -> AIMessage:
+    """The answer as a message under the id `name`, with its `Bill`, in whole characters and without the key.
+
+    Arguments that are no JSON object, that broke off, or that nobody could write down make an invalid call.
+    """
+    text, refusal = _cleaned(key, [answer.text, answer.refusal])
+    message = AIMessage(text, id=name, usage_metadata=_usage(answer.counts))
+    for call in answer.calls:
+        own, tool, args = _cleaned(key, [call.id or None, call.name, call.args])
+        arguments = _arguments(args)
+        if arguments is None:
+            unread = InvalidToolCall(type="invalid_tool_call", id=own, name=tool, args=args, error=None)
+            message.invalid_tool_calls.append(unread)
+        else:
+            # Escapes within the arguments' own JSON may spell the key, and half characters, too.
+            found = ToolCall(type="tool_call", id=own, name=tool, args=_cleaned(key, arguments))
+            message.tool_calls.append(found)
+    Bill(dollars=_dollars(answer.counts, price), finish=_finish(key, answer.finish), refusal=refusal).attach(message)
+    return message
+
+
+def lost_cost(counts: Counts, price: Price | None) -> Usage:
+    """What an answer cost that broke after its endpoint had counted it, as far as that is known."""
+    tokens = _usage(counts)
+    assert tokens is not None
+    return Usage(
+        input_tokens=tokens["input_tokens"],
+        cached_tokens=(tokens.get("input_token_details") or {}).get("cache_read") or 0,
+        output_tokens=tokens["output_tokens"],
+        dollars=_dollars(counts, price) or 0.0,
+    )
+
+
+def _arguments(text: str) -> dict[str, Any] | None:
+    """The JSON object that a call's arguments are, if they are one. Half a kernel is no kernel: none is completed."""
+    with suppress(ValueError, RecursionError):
+        found = json.loads(text or "{}")
+        return found if isinstance(found, dict) and _storable(found) else None
+    return None
+
+
+def _storable(value: Any, deep: int = 0) -> bool:
+    """Whether a checkpoint and a line of JSON can hold the value: no deep nesting, no huge and no infinite numbers."""
+    match value:
+        case dict() | list() if deep >= _DEEPEST:
+            return False
+        case dict():
+            return all(_storable(part, deep + 1) for part in value.values())
+        case list():
+            return all(_storable(part, deep + 1) for part in value)
+        case float():
+            return math.isfinite(value)
+        case int():
+            return value.bit_length() <= _INTEGER_BITS
+        case _:
+            return True
+
+
+def _finish(key: str, told: str) -> str:
+    """Why the answer ended: a word of the protocol's kind, and of anything else that it was none."""
+    told = without(key, told)
+    return told if not told or _FINISH.fullmatch(told) else "other"
+
+
+def _usage(counts: Counts | None) -> UsageMetadata | None:
+    if counts is None:
+        return None
+    put, out = counts.input or 0, counts.output or 0
+    details = InputTokenDetails(cache_read=min(counts.cached or 0, put))
+    return UsageMetadata(input_tokens=put, output_tokens=out, total_tokens=put + out, input_token_details=details)
+
+
+def _dollars(counts: Counts | None, price: Price | None) -> float | None:
+    """Dollars as the endpoint reports them, else by the price; absent where nobody knows one or the other."""
+    if counts is None or counts.dollars is not None:
+        return counts.dollars if counts else None
+    if price is None or counts.input is None or counts.output is None:
+        return None
+    cached = min(counts.cached or 0, counts.input)
+    return price.dollars(input_tokens=counts.input, cached_tokens=cached, output_tokens=counts.output)
+
+
+def _cleaned(key: str, told: Any) -> Any:
+    return json.loads(without(key, json.dumps(joined(told), ensure_ascii=False)))
+
+
+# -- From the bytes of an answer to its JSON objects: a stream's events, or the one object of an answer in one piec ---
+
+
+MAX_EVENT_BYTES = 8 << 20
+"""An answer of a million characters in one event, all of them spelt as escapes."""
+
+
+def events(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """The objects of a stream of server-sent events, up to its mark of the end.
+
+    Raises `ValueError` or `RecursionError` for an event that is too long, no JSON or no object.
+    """
+    data: list[bytes] = []
+    length = 0
+    for line in _lines(chunks):
+        if line.startswith(b"data:"):
+            data.append(line[5:].removeprefix(b" "))
+            length += len(line)
+            _require_short(length)
+        elif not line and data:
+            if data[0].startswith(b"[DONE]"):
+                return
+            yield read_object(b"\n".join(data))
+            data, length = [], 0
+    if data and not data[0].startswith(b"[DONE]"):
+        yield read_object(b"\n".join(data))
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is. Raises `ValueError`, and `RecursionError` for brackets within brackets."""
+    found = json.loads(body)
+    if not isinstance(found, dict):
+        raise ValueError("JSON that is no object")
+    return found
+
+
+def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines without their ends, each joined once, however many chunks it comes in."""
+    begun: list[bytes] = []
+    length = 0
+    for chunk in chunks:
+        *ended, rest = chunk.split(b"\n")
+        for end in ended:
+            yield b"".join([*begun, end]).removesuffix(b"\r")
+            begun, length = [], 0
+        begun.append(rest)
+        length += len(rest)
+        _require_short(length)
+    if last := b"".join(begun).removesuffix(b"\r"):
+        yield last
+
+
+def _require_short(length: int) -> None:
+    if length > MAX_EVENT_BYTES:
+        raise ValueError(f"an event of more than {MAX_EVENT_BYTES >> 20} MiB")

@@ -10,11 +10,9 @@ from pydantic import Field
 
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import Frozen
-from nodes.models.address import find
+from nodes.address import Effort, Price, find, price_of
 from nodes.models.manual import ManualModel
 from nodes.models.playbook import PlaybookModel
-from nodes.models.prices import Price, price_of
-from nodes.models.reasoning import Effort
 from nodes.models.replay import ReplayModel
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 from langchain_core.tools import BaseTool
 
 from harness.nouns.frozen import Frozen
-from nodes.models.conversation import Called
-from nodes.turn.fences import Block, split
-from nodes.turn.prompt_words import fenced
+from nodes.models.replay import Called
+from nodes.prompt_words import Block, fenced, split
 
 _TOOL = re.compile(r"^[\s*_#]*TOOL[*_]*:[*_]*[ \t]*(?P<name>.*?)[*_`\s]*$", re.MULTILINE)
 

@@ -3,35 +3,46 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from operator import add
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from threading import Lock
+from typing import Annotated, Any, BinaryIO, Literal
 
 from langchain_core.language_models.base import LanguageModelInput
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    InvalidToolCall,
+    ToolCall,
+    ToolMessage,
+)
 from langchain_core.runnables import Runnable
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, ToolException
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from harness.judging.device_lock import held_s
+from harness.nouns.errors import MachineError
+from harness.nouns.reading import cause
 from harness.wire.stopping import raise_if_stopped
-from nodes.models.conversation import exchange
-from nodes.models.deadline import within
-from nodes.models.errors import ModelUnavailableError
-from nodes.models.usage import usage_of
+from nodes.models.errors import ModelUnavailableError, within
+from nodes.models.replay import Exchange, exchange
+from nodes.prompt_words import whole_characters
 from nodes.protocols import Account, with_turn
 from nodes.roles import Voice
 from nodes.settings import Settings
 from nodes.state import Stop, Usage
 from nodes.stops import over_budget
 from nodes.turn.answers import AnswerError, echo, echo_calls, read
-from nodes.turn.recording import record
-from nodes.turn.serving import Served, refuse, serve, unanswered
-from nodes.turn.surrogates import whole_characters
+from nodes.usage import usage_of
 from tools.patch import PatchError
 
 
@@ -196,3 +207,104 @@ def _given_up(role: Voice, rejected: int, error: Exception) -> str:
 
 
 TURN: TurnGraph = build_turn()
+
+
+# -- How one tool call of a model is served ---------------------------------------------------------------------------
+
+
+MAX_ANSWER_CHARS = 8000
+
+
+@dataclass(frozen=True)
+class Served:
+    """A tool's answer, the seconds for which it held the device, and the builds that it asked for, known ones too."""
+
+    message: ToolMessage
+    device_seconds: float = 0.0
+    builds: int = 0
+
+
+def unanswered(messages: Sequence[BaseMessage]) -> Sequence[ToolCall | InvalidToolCall]:
+    """The calls that wait for an answer, in their order: those of the last message that made any.
+
+    Calls whose arguments cannot be read are among them: each one needs an answer.
+    """
+    after = list(takewhile(lambda message: isinstance(message, ToolMessage), reversed(messages)))
+    last = messages[-1 - len(after)] if len(after) < len(messages) else None
+    if not isinstance(last, AIMessage):
+        return ()
+    calls: Sequence[ToolCall | InvalidToolCall] = (*last.tool_calls, *last.invalid_tool_calls)
+    return calls[len(after) :]
+
+
+def serve(call: ToolCall | InvalidToolCall, tools: Sequence[BaseTool]) -> Served:
+    """Run one call. What is wrong with it is said to the model; `MachineError` goes upward."""
+    tool = next((tool for tool in tools if tool.name == call["name"]), None)
+    if tool is None:
+        names = ", ".join(tool.name for tool in tools)
+        return refuse(call, f"There is no tool {call['name']!r}. There are: {names}.")
+    arguments = call["args"]
+    if not isinstance(arguments, dict):
+        return refuse(call, _why_unread(call) or f"The arguments of {tool.name} are no JSON object.")
+    before = held_s()
+    try:
+        answer = tool.invoke({"type": "tool_call", "id": call["id"] or "", "name": tool.name, "args": arguments})
+        words = str(answer.text)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        return refuse(call, f"{tool.name}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}")
+    except ToolException as error:
+        words = str(error)
+    return Served(_answer(call, words), held_s() - before, int("source" in arguments))
+
+
+def refuse(call: ToolCall | InvalidToolCall, why: str) -> Served:
+    """The answer to a call that is not run."""
+    return Served(_answer(call, why))
+
+
+def _why_unread(call: ToolCall | InvalidToolCall) -> str:
+    """What the model that made the call says is wrong with it; most say nothing."""
+    return call["error"] or "" if call["type"] == "invalid_tool_call" else ""
+
+
+def _answer(call: ToolCall | InvalidToolCall, text: str) -> ToolMessage:
+    cut = text if len(text) <= MAX_ANSWER_CHARS else f"{text[:MAX_ANSWER_CHARS]}\n({len(text)} characters; cut here)"
+    return ToolMessage(cut, tool_call_id=call["id"] or "", name=call["name"] or "")
+
+
+# -- The record of what was said: one line of `conversation.jsonl` for each exchange with a model ---------------------
+
+
+FILE_NAME = "conversation.jsonl"
+
+_writing = Lock()
+
+
+def record(run_dir: str, said: Exchange) -> None:
+    """Append one exchange. Raises `MachineError` where the folder cannot be written.
+
+    A run that was killed and resumed writes the exchange it was killed in again, under the same index.
+    """
+    file = Path(run_dir) / FILE_NAME
+    try:
+        with _writing, file.open("a+b") as stream:
+            _drop_half_line(stream)
+            stream.write(said.line().encode())
+    except OSError as error:
+        raise MachineError(
+            f"Could not write {file}: {cause(error)}.",
+            "Make room or the folder writable, then resume the run.",
+        ) from error
+
+
+def _drop_half_line(stream: BinaryIO) -> None:
+    """Cut off what a kill in the middle of a write left behind the last whole line."""
+    size = stream.seek(0, 2)
+    if size == 0:
+        return
+    stream.seek(size - 1)
+    if stream.read(1) == b"\n":
+        return
+    stream.seek(0)
+    stream.truncate(stream.read().rfind(b"\n") + 1)

@@ -11,10 +11,9 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, ValidationError
 
 from harness.nouns.frozen import Frozen, SanitizedText
-from nodes.assessment import Assessment, Critique, Recommendations
-from nodes.diagnosis import Diagnosis
-from nodes.models.usage import Bill
-from nodes.turn.fences import Block, split
+from nodes.assessment import Assessment, Critique, Diagnosis, Recommendations
+from nodes.prompt_words import Block, split
+from nodes.usage import Bill
 from tools.patch import Patch, PatchError, unnumbered
 from tools.sweep import Sweep, SweepError, read_sweep
 

@@ -15,12 +15,11 @@ from harness.profile.render import render
 from knowledge import library
 from knowledge.compiler.kernels.source import Exemplar, representative
 from knowledge.topics import topics_of
-from nodes.assessment import Assessment
-from nodes.diagnosis import Diagnosis
+from nodes.assessment import Assessment, Diagnosis
 from nodes.history import failed_elsewhere, led_to, said_by_user, tried_from
+from nodes.prompt_words import fenced, one_line, say_left, say_machine, say_operations, say_uncounted
+from nodes.request import Request, Review, Search
 from nodes.turn.judged import say_exactness, say_inputs, say_share, say_spreading
-from nodes.turn.prompt_words import fenced, one_line, say_left, say_machine, say_operations, say_uncounted
-from nodes.turn.request import Request, Review, Search
 from tools.patch import numbered
 from tools.wording import say_verdict
 

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import get_args
 
 from knowledge.library import guide, guide_names
-from nodes.models.conversation import Exchange
-from nodes.models.replay import ReplayModel
+from nodes.models.replay import Exchange, ReplayModel
+from nodes.prompt_words import fenced
 from nodes.roles import Speaker
 from nodes.turn.prompt_size import estimated_tokens
-from nodes.turn.prompt_words import fenced
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "agents.md"

@@ -14,11 +14,12 @@ from typing import Annotated, Any
 
 import typer
 
-from graph.api import RunResult, begin_and_run
-from graph.pages.sheet import markdown
+from graph.api.calls import RunResult, begin_and_run
 from graph.runs.folder import Kind, replace_file
 from graph.runs.progress import Quiet
-from graph.suites.tasks import SuiteTask, load_suite
+from graph.runs.suite_record import SuiteTask
+from graph.runs.tables import markdown
+from graph.suites.tasks import load_suite
 from harness.judging.protocol import JudgeOrder
 from harness.nouns.candidate import TargetChoice
 from harness.nouns.errors import CutegenError

@@ -27,23 +27,20 @@ from rich.text import Text
 from bench.gpu_model import GpuResult, GpuTests, ProfiledKernel
 from bench.gpu_tests import run_gpu_tests
 from bench.phases import cuda_gemm, verdict_phases
-from graph.api import make_settings
+from graph.api.calls import make_settings
 from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, guarded
 from graph.cli.suite import default_jobs
+from graph.driving.loop import compare, drive
 from graph.pages.ablation_page import ablation_of, write
-from graph.pages.sheet import drawn
-from graph.runs.beside_compiled import compare
+from graph.runs.ablation import begin_ablation, one_gate, reopen_ablation
 from graph.runs.folder import Manifest, RunFolder, replace_file
-from graph.runs.loop import drive
 from graph.runs.machine import this_machine
 from graph.runs.progress import Quiet
 from graph.runs.record import RunRecord
-from graph.suites.ablation import begin_ablation, one_gate, reopen_ablation
+from graph.runs.suite_record import Row
+from graph.runs.tables import drawn, figures_sheet, rows_sheet
 from graph.suites.folder import SuiteFolder, create_suite, reopen_suite
-from graph.suites.progress import SuiteTerminal
-from graph.suites.record import Row
-from graph.suites.run import SuiteRun
-from graph.suites.table import figures_sheet, rows_sheet
+from graph.suites.run import SuiteRun, SuiteTerminal
 from graph.suites.tasks import find_task, load_suite
 from harness.judging.protocol import JudgeOrder
 from harness.machine.gpu import Gpu, find_gpu

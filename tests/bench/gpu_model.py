@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+from graph.runs.ablation import Ablation
 from graph.runs.machine import Machine
-from graph.suites.ablation import Ablation
-from graph.suites.record import SuiteRecord
+from graph.runs.suite_record import SuiteRecord
 from harness.nouns.frozen import Frozen, SanitizedText
 
 

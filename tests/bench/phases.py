@@ -6,8 +6,8 @@ import statistics
 import time
 from pathlib import Path
 
-from graph.api import begin, make_settings
-from graph.runs.loop import drive
+from graph.api.calls import begin, make_settings
+from graph.driving.loop import drive
 from graph.runs.progress import Quiet
 from graph.suites.tasks import find_task
 from harness.judging.protocol import JudgeOrder

@@ -15,7 +15,7 @@ import typer
 from brief_judge import brief_here
 from pydantic import ValidationError
 
-from graph.api import RunResult, answer, load_task, optimize
+from graph.api.calls import RunResult, answer, load_task, optimize
 from graph.cli.errors import IMPROVED, guarded
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import Frozen

@@ -17,11 +17,10 @@ from pydantic import ValidationError
 from bench.gpu_model import GpuResult
 from bench.model import BenchResult
 from bench.tables import measured_on_a_processor
-from graph.pages.ablation_chart import figure
-from graph.pages.sheet import markdown
-from graph.suites.ablation import Ablation
-from graph.suites.record import Row, SuiteRecord, figures
-from graph.suites.table import HEAD, figures_sheet, preamble, rows_sheet
+from graph.pages.ablation_page import figure
+from graph.runs.ablation import Ablation
+from graph.runs.suite_record import Row, SuiteRecord, figures
+from graph.runs.tables import HEAD, figures_sheet, markdown, preamble, rows_sheet
 from harness.nouns.errors import UserError
 
 DOCS = Path(__file__).parents[2] / "docs"

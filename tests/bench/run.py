@@ -19,16 +19,14 @@ from bench.model import BenchResult, ExampleResult, Limit
 from bench.phases import cuda_gemm, verdict_phases
 from bench.results_page import PROCESSOR, write_page
 from bench.tables import sheets
-from graph.api import begin, load_task, make_settings
-from graph.pages.sheet import drawn
-from graph.runs.beside import compared
-from graph.runs.beside_compiled import compare
-from graph.runs.folder import RUNS
-from graph.runs.loop import drive
+from graph.api.calls import begin, load_task, make_settings
+from graph.driving.loop import compare, drive
+from graph.runs.folder import RUNS, compared
 from graph.runs.machine import this_machine
 from graph.runs.progress import Terminal
 from graph.runs.record import RunRecord
-from graph.suites.record import shapes_of
+from graph.runs.suite_record import shapes_of
+from graph.runs.tables import drawn
 from harness.nouns.errors import UserError
 from harness.targets.select import resolve_target
 from tools.judges import choose_target

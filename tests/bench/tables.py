@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import geometric_mean
 
 from bench.model import BenchResult, ExampleResult, Limit
-from graph.pages.sheet import Sheet, markdown
+from graph.runs.tables import Sheet, markdown
 
 BUSY_LOAD = 1.0
 """Runnable processes beside the benchmark, from which on its numbers are not those of a quiet machine."""

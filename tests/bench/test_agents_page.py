@@ -8,8 +8,7 @@ import pytest
 
 from bench.agents_page import CONVERSATION, MARK, PAGE, with_prompts
 from knowledge import library
-from nodes.models.conversation import Exchange, Said
-from nodes.models.replay import ReplayModel
+from nodes.models.replay import Exchange, ReplayModel, Said
 from nodes.roles import Speaker
 
 

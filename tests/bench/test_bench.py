@@ -9,8 +9,8 @@ from rich.console import Console
 from bench.model import BenchResult, Limit
 from bench.run import help_seconds, measure, peak_memory_mb, summed_up
 from bench.tables import measured_on_a_processor, sheets
-from graph.pages.sheet import drawn
 from graph.runs.machine import this_machine
+from graph.runs.tables import drawn
 from harness.nouns.errors import UserError
 
 

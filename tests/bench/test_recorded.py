@@ -14,9 +14,8 @@ from softsign_script import KERNEL, SOURCE, written
 
 from bench.recorded import CONVERSATION, RECORDING, TASK, load, play, record_anew, steps_of
 from harness.nouns.errors import UserError
-from nodes.models.conversation import Exchange
 from nodes.models.errors import ReplayMismatchError
-from nodes.models.replay import ReplayModel
+from nodes.models.replay import Exchange, ReplayModel
 
 FOLDER = REPOSITORY / "examples" / "recorded"
 NAMES = sorted(folder.name for folder in FOLDER.iterdir() if folder.is_dir())

@@ -9,8 +9,8 @@ from suite_records import row, suite_record
 
 from bench.gpu_model import FailedTest, GpuResult, GpuTests, ProfiledKernel
 from bench.results_page import ASKED, GPU, PAGE, page, picture, stored
+from graph.runs.ablation import schedule_of
 from graph.runs.machine import this_machine
-from graph.suites.ablation import schedule_of
 
 
 def gpu_result() -> GpuResult:

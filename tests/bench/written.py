@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 
-from graph.cli.prompt_samples import H200, PROCESSOR
+from graph.cli.prompts import H200, PROCESSOR
 from graph.model.writers import problem_of
-from graph.suites.tasks import SuiteTask, load_suite
+from graph.runs.suite_record import SuiteTask
+from graph.suites.tasks import load_suite
 from harness.judging.protocol import Judge, JudgeOrder
 from harness.nouns.candidate import TargetName
 from harness.nouns.device_facts import DeviceFacts

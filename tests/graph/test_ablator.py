@@ -10,14 +10,13 @@ from report_records import full_record
 from scripted_judge import Scripted
 from softsign_script import KERNEL, SOURCE, written
 
-from graph.pages.moves import Worth, worths
-from graph.pages.report import render
+from graph.pages.report import Worth, render, worths
 from graph.workflow import build_graph
-from nodes.ablator import INSEPARABLE
-from nodes.models.scripted import ScriptedModel
+from nodes.agents.ablator import INSEPARABLE
+from nodes.models.local import ScriptedModel
+from nodes.request import Request
 from nodes.settings import Settings
 from nodes.state import Best, RunState
-from nodes.turn.request import Request
 
 # The judge believes the last marker of a source: what is written at its end decides, whatever stands at its begin.
 FIRST = f"// a\n// b\n{KERNEL}// c\n// d\n"

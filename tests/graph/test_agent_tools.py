@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage
 from softsign_script import DOES_NOT_COMPILE, KERNEL, SOURCE, written
 
 from graph.workflow import build_graph
-from nodes.models.scripted import ScriptedModel
+from nodes.models.local import ScriptedModel
 from nodes.settings import Settings
 from nodes.state import RunState
 

@@ -16,7 +16,7 @@ from command_line import REPOSITORY, SOFTSIGN, events, softsign, wait_until
 from scripted_judge import judging_here
 from softsign_script import KERNEL, written
 
-from graph.api import RunResult, aoptimize, load, load_task, make_settings, optimize, resume
+from graph.api.calls import RunResult, aoptimize, load, load_task, make_settings, optimize, resume
 from graph.runs.folder import RunFolder
 from graph.runs.record import RunRecord
 from graph.verify import verify
@@ -29,7 +29,7 @@ import json, os, sys, warnings
 import torch
 from torch import nn
 from brief_judge import brief_here
-from graph.api import load_task, optimize
+from graph.api.calls import load_task, optimize
 from harness.building.store import exported_modules
 
 class Net(nn.Module):

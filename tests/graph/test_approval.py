@@ -13,11 +13,11 @@ from scripted_judge import Scripted
 from softsign_script import FASTER, RIGHT, SOURCE, WRONG, written
 from typer.testing import CliRunner
 
-from graph.api import answer, load_task, optimize
+from graph.api.calls import answer, load_task, optimize
 from graph.cli.main import app
 from graph.workflow import build_graph
 from nodes.approval import Approval, Decision, decided
-from nodes.models.scripted import ScriptedModel
+from nodes.models.local import ScriptedModel
 from nodes.settings import Settings
 from nodes.state import RunState
 from nodes.turn.prompts import parts_of

@@ -20,7 +20,7 @@ from graph.workflow import NODES, build_graph
 from harness.isolation.policy import Access, Limits
 from harness.isolation.process import IsolatedProcess
 from harness.judging.protocol import JudgeOrder
-from nodes.models.scripted import ScriptedModel
+from nodes.models.local import ScriptedModel
 from nodes.models.select import open_model
 from nodes.roles import Agent
 from nodes.settings import Gates, Settings

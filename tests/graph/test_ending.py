@@ -9,7 +9,7 @@ from scripted_judge import Scripted
 from softsign_script import FASTER, RIGHT, SOURCE, diagnosed, edited, written
 
 from graph.workflow import build_graph
-from nodes.models.scripted import ScriptedModel
+from nodes.models.local import ScriptedModel
 from nodes.settings import Settings
 from nodes.state import RunState
 from nodes.turn.prompts import messages_for

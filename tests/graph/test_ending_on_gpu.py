@@ -7,9 +7,9 @@ from langchain_core.messages import AIMessage
 from softsign_script import diagnosed, edited, written
 
 from graph.workflow import build_graph
-from harness.building.nvidia_tools import find_tool
+from harness.building.toolchain import find_tool
 from harness.machine.gpu import find_gpu
-from nodes.models.scripted import ScriptedModel
+from nodes.models.local import ScriptedModel
 from nodes.settings import Settings
 from nodes.state import RunState
 

@@ -15,9 +15,8 @@ from chat_server import Behaviour, Scripted, chat_endpoint
 from scripted_judge import judging_here
 from softsign_script import FASTER, SOURCE, written
 
-from graph.api import RunResult, optimize, resume
-from graph.runs.now import Now
-from graph.runs.progress import Observer, Quiet
+from graph.api.calls import RunResult, optimize, resume
+from graph.runs.progress import Now, Observer, Quiet
 from graph.runs.record import RunRecord
 from nodes.events import Progress
 from nodes.models.errors import ModelUnavailableError

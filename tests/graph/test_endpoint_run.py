@@ -10,7 +10,7 @@ from chat_server import ChatEndpoint, Scripted, chat_endpoint
 from scripted_judge import judging_here
 from softsign_script import DOES_NOT_COMPILE, FASTER, SOURCE, WRONG, constant_line, diagnosed, edited, written
 
-from graph.api import RunResult, optimize
+from graph.api.calls import RunResult, optimize
 from nodes.models.errors import ModelUnavailableError
 from nodes.state import TaskInput
 

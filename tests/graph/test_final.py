@@ -18,12 +18,12 @@ from harness.nouns.candidate import Candidate
 from harness.nouns.contest import Contest
 from harness.nouns.errors import MachineError
 from harness.nouns.task import Task
-from nodes.final import MOST, NOT_TIMED, held
-from nodes.models.scripted import ScriptedModel
-from nodes.node_context import ModelCache, NodeContext
+from nodes.agents.final import MOST, NOT_TIMED, held
+from nodes.models.local import ScriptedModel
+from nodes.request import Request
 from nodes.settings import Settings
 from nodes.state import Final, RunState
-from nodes.turn.request import Request
+from nodes.turn.node import ModelCache, NodeContext
 
 THIRD = FASTER.replace("passed 3x", "passed 4x").replace("static_cast<float*>", "(float*)")
 

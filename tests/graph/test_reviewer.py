@@ -13,11 +13,11 @@ from softsign_script import FASTER, RIGHT, SLOWER, SOURCE, written
 
 from graph.workflow import build_graph
 from harness.nouns.errors import UserError
-from nodes.models.scripted import ScriptedModel
+from nodes.models.local import ScriptedModel
+from nodes.request import Request
 from nodes.settings import Settings
 from nodes.state import RunState
 from nodes.turn.prompts import messages_for
-from nodes.turn.request import Request
 
 BOAST = "the writer promises ten times"
 PROUD = FASTER.replace("#pragma omp simd", f"// {BOAST}\n#pragma omp simd")

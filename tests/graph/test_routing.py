@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from run_samples import attempt, best, kernel, not_built, passed, profile, run, task, wrong
 
 from graph import routing
-from graph.suites.ablation import one_gate
+from graph.runs.ablation import one_gate
 from graph.workflow import ROUTES, graph, targets
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import Verdict
-from nodes.diagnosis import Diagnosis
-from nodes.gate import gate_open
-from nodes.history import failed_builds
-from nodes.optimizer import base, shown_profile
+from nodes.agents.optimizer import base, shown_profile
+from nodes.assessment import Diagnosis
+from nodes.history import failed_builds, gate_open
 from nodes.settings import Gates, Settings
 from nodes.state import RunState, Stop, Usage
 from nodes.stops import after_giving_up, after_test, may_mend, out_of_repairs

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from softsign_script import SOURCE
 
-from graph.api import RunResult, resume
-from graph.running import Running
+from graph.api.calls import Running, RunResult, resume
 from harness.nouns.errors import UserError
 from nodes.state import TaskInput
 

@@ -10,7 +10,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from softsign_script import RIGHT, SOURCE, diagnosed, edited, written
 
 from graph.workflow import build_graph
-from nodes.models.scripted import ScriptedModel
+from nodes.models.local import ScriptedModel
 from nodes.settings import Settings
 from nodes.state import RunState
 

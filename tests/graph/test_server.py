@@ -29,12 +29,12 @@ from softsign_script import SOURCE
 from test_routing import DRAWN_WITHIN, SPEAKERS
 from typer.testing import CliRunner
 
-from graph.api import RunResult
+from graph.api.calls import RunResult
 from graph.cli.main import app
+from graph.loading import MOST_SOURCE_BYTES
 from graph.runs.record import RunRecord
-from graph.server.inputs import INPUTS
+from graph.server.auth import INPUTS
 from graph.server.presets import PRESETS, make_presets
-from graph.sources import MOST_SOURCE_BYTES
 from harness.nouns.errors import MachineError, UserError
 from nodes.events import Progress
 from nodes.roles import Agent

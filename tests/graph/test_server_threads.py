@@ -13,7 +13,7 @@ from langgraph_sdk.errors import ConflictError, UnprocessableEntityError
 from softsign_script import SOURCE
 from test_server import KNOWN, ROOT, client_of, server, url
 
-from graph.server.inputs import INPUTS
+from graph.server.auth import INPUTS
 from nodes.settings import Settings
 from nodes.state import Result
 

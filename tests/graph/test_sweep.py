@@ -24,12 +24,12 @@ from graph.workflow import build_graph
 from knowledge.compiler.plan import Draft
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.search import first_draft, next_draft
+from nodes.models.local import ScriptedModel
 from nodes.models.playbook import PlaybookModel, problem_of
-from nodes.models.scripted import ScriptedModel
+from nodes.request import Request
 from nodes.settings import Settings
 from nodes.state import RunState, Step
 from nodes.turn.prompts import messages_for
-from nodes.turn.request import Request
 
 INPUT: Any = {"source": SOURCE, "name": "softsign"}
 HERE = Path(__file__).parent
@@ -194,7 +194,7 @@ sys.path[:0] = sys.argv[1].split(":")
 from scripted_judge import ScriptedJudge, judging_here
 from test_sweep import CONFIG, INPUT, SWEPT, keeping
 from softsign_script import RIGHT, written
-from nodes.models.scripted import ScriptedModel
+from nodes.models.local import ScriptedModel
 from nodes.settings import Settings
 
 def build(judge, task, candidate):

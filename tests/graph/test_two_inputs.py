@@ -13,8 +13,8 @@ from softsign_script import FASTER, RIGHT, SOURCE, written
 
 from graph.workflow import build_graph
 from harness.nouns.task import Task
-from nodes.going_on import best_to_go_on_from
-from nodes.models.scripted import ScriptedModel
+from nodes.agents.intake import best_to_go_on_from
+from nodes.models.local import ScriptedModel
 from nodes.settings import Settings
 from nodes.state import RunState
 

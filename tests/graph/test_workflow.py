@@ -35,12 +35,12 @@ from softsign_script import (
 from graph.runs.store import checkpoint_types
 from graph.workflow import build_graph
 from nodes.models.errors import ScriptExhaustedError
+from nodes.models.local import ScriptedModel
 from nodes.models.replay import ReplayModel
-from nodes.models.scripted import ScriptedModel
+from nodes.request import Request
 from nodes.settings import Gates, Settings
 from nodes.state import Result, RunState
 from nodes.turn.prompts import messages_for
-from nodes.turn.request import Request
 
 INPUT: Any = {"source": SOURCE, "name": "softsign"}
 FASTER_BUT_WRONG = FASTER.replace("1.0f + std::fabs(v));", "2.0f + std::fabs(v));  // judge: wrong")
@@ -320,7 +320,7 @@ LEAN = """
 import re, sys
 from pathlib import Path
 from graph.workflow import build_graph
-from nodes.models.scripted import ScriptedModel
+from nodes.models.local import ScriptedModel
 from nodes.settings import Settings
 model = ScriptedModel(answers=["CANNOT: no"])
 graph = build_graph(lambda spec, options: model).compile()

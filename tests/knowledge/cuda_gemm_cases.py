@@ -13,11 +13,9 @@ from typing import Any
 
 import tvm_ffi
 
-from harness.building.cuda_build import CudaToolchain
+from harness.building.cuda_build import MODULE_ID, MODULE_ID_TEXT, CudaToolchain, parallel_edges
 from harness.building.lean_headers import FOLDER, suffices, write_lean_headers
-from harness.building.ninja_file import Edge, ninja_file
-from harness.building.nvcc_steps import MODULE_ID, MODULE_ID_TEXT, parallel_edges
-from harness.building.runner import search_path
+from harness.building.ninja_file import Edge, ninja_file, search_path
 from harness.building.toolchain import cuda_compiler, headers, host_compiler, ninja, tvm_ffi_folder
 from knowledge.compiler.plan import Plan
 from knowledge.compiler.problem import Device, Problem

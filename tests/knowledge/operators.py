@@ -20,7 +20,7 @@ from ir_evaluation import meaning
 from torch.utils._pytree import tree_flatten, tree_unflatten
 from traced import MACHINE, assert_close, trace
 
-from graph.cli.prompt_samples import H200
+from graph.cli.prompts import H200
 from harness.trusted.reference import DTYPES
 from knowledge.compiler.ir.expressions import UnwritableError
 from knowledge.compiler.ir.verify import verify

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from gpu_kernels import A100, H200, traced
 
-from graph.cli.prompt_samples import H200 as FACTS
+from graph.cli.prompts import H200 as FACTS
 from graph.model.estimate import estimate_ms
 from knowledge.compiler.problem import Device
 

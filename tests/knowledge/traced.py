@@ -15,7 +15,7 @@ import torch
 import tvm_ffi
 
 from harness.building.cpu_build import CpuToolchain, compile_flags, link_flags, precompiled_prelude
-from harness.building.prelude import PRELUDE
+from harness.building.ninja_file import PRELUDE
 from harness.isolation.tiers import resolve_tier
 from harness.trusted.facts.parts import parts_of
 from knowledge.compiler.problem import Device, Problem

@@ -9,19 +9,17 @@ import pytest
 from langchain_core.messages import AIMessage
 from run_samples import attempt, best, kernel, not_built, passed, profile, run, wrong
 
-from nodes.diagnoser import diagnoser
-from nodes.diagnosis import Diagnosis
-from nodes.generator import generator
-from nodes.models.scripted import ScriptedModel
-from nodes.models.usage import Bill
-from nodes.node import validated
-from nodes.node_context import ModelCache, NodeContext
-from nodes.optimizer import optimizer
-from nodes.repairer import repairer
+from nodes.agents.generator import generator
+from nodes.agents.optimizer import optimizer
+from nodes.agents.repairer import diagnoser, repairer
+from nodes.assessment import Diagnosis
+from nodes.models.local import ScriptedModel
+from nodes.request import Request
 from nodes.settings import Gates, Settings
 from nodes.state import FellBack, RunState, Variant
+from nodes.turn.node import ModelCache, NodeContext, validated
 from nodes.turn.prompts import parts_of
-from nodes.turn.request import Request
+from nodes.usage import Bill
 from tools.archive import Archive, Entry
 
 LOOP = "#pragma omp parallel for\n"

@@ -10,9 +10,8 @@ from scripted_judge import softsign_task
 from harness.nouns.candidate import Candidate
 from harness.nouns.task import Variant
 from harness.nouns.verdict import Verdict, WorkloadResult
-from nodes.evolution.features import distance, features_of
-from nodes.evolution.held_out import hidden_workloads, shown_task, shown_verdict
-from nodes.evolution.selection import elites, orders_of
+from nodes.evolution.proposer import hidden_workloads, shown_task, shown_verdict
+from nodes.evolution.selection import distance, elites, features_of, orders_of
 from nodes.evolution.state import EvolutionState, Order, Proposal
 from nodes.settings import Operator, Proposer, Settings
 

@@ -10,12 +10,11 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, ValidationError
 from run_samples import best, kernel, passed, run
 
-from nodes.models.scripted import ScriptedModel
+from nodes.models.local import ScriptedModel
 from nodes.models.select import ModelOptions
-from nodes.node import StateWriteError, as_node, validated
-from nodes.node_context import ModelCache, NodeContext
 from nodes.settings import Settings
 from nodes.state import RunState, Step, TaskInput, Usage, require
+from nodes.turn.node import ModelCache, NodeContext, StateWriteError, as_node, validated
 
 
 def opened(spec: str, options: ModelOptions) -> ScriptedModel:

@@ -6,10 +6,10 @@ import pytest
 from run_samples import best, profile, run
 
 from harness.nouns.profile import Phase
-from nodes.models.scripted import ScriptedModel
-from nodes.node_context import ModelCache, NodeContext
-from nodes.profiler import profiler
+from nodes.agents.optimizer import profiler
+from nodes.models.local import ScriptedModel
 from nodes.settings import Settings
+from nodes.turn.node import ModelCache, NodeContext
 
 PHASES = (Phase(share=0.7, loop=12, line=14), Phase(share=0.3, loop=20, line=20))
 

@@ -6,14 +6,13 @@ import pytest
 from run_samples import best, kernel, passed, run, wrong
 
 from harness.nouns.sanitizer_run import Finding, SanitizerRun
-from nodes.diagnoser import diagnoser
-from nodes.diagnosis import Diagnosis
-from nodes.models.scripted import ScriptedModel
-from nodes.node_context import ModelCache, NodeContext
-from nodes.repairer import repairer
-from nodes.sanitizer import sanitizer
+from nodes.agents.repairer import diagnoser, repairer
+from nodes.agents.sanitizer import sanitizer
+from nodes.assessment import Diagnosis
+from nodes.models.local import ScriptedModel
 from nodes.settings import Settings
 from nodes.state import Stop
+from nodes.turn.node import ModelCache, NodeContext
 from tools.wording import say_sanitizers
 
 FOUND = SanitizerRun(

@@ -8,12 +8,12 @@ from run_samples import best, kernel, passed, run, wrong
 
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import HeadToHead, Interval, Verdict
+from nodes.agents.sweeper import Entry, _Contest, _told, _variant, entries_of, merits_of, ranked, sweeper
 from nodes.history import say_tried, say_variant
-from nodes.models.scripted import ScriptedModel
-from nodes.node_context import ModelCache, NodeContext
+from nodes.models.local import ScriptedModel
 from nodes.settings import Settings
 from nodes.state import require
-from nodes.sweeper import Entry, _Contest, _told, _variant, entries_of, merits_of, ranked, sweeper
+from nodes.turn.node import ModelCache, NodeContext
 from tools.sweep import read_sweep
 
 SOURCE, SWEEP = read_sweep("int a = 1;  // sweep: 2, 3\n", 12)

@@ -13,13 +13,12 @@ from scripted_judge import Scripted
 
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import HeadToHead, Interval, Verdict
-from nodes.models.scripted import ScriptedModel
-from nodes.node import validated
-from nodes.node_context import ModelCache, NodeContext
+from nodes.agents.tester import apply_verdict
+from nodes.agents.tester import tester as judge_kernel
+from nodes.models.local import ScriptedModel
 from nodes.settings import Settings
 from nodes.state import Best, RunState, Step, Stop, require
-from nodes.tester import apply_verdict
-from nodes.tester import tester as judge_kernel
+from nodes.turn.node import ModelCache, NodeContext, validated
 
 FIRST = best(speedup=2.0)
 K = kernel("tiles\n", parent=FIRST.candidate)

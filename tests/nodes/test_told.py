@@ -12,12 +12,11 @@ from run_samples import run
 from harness.nouns.events import DeviceAwaited, DeviceTaken, Event
 from harness.wire.telling import pass_on, tell, telling
 from nodes.events import Progress
-from nodes.models.scripted import ScriptedModel
-from nodes.node import Update, as_node
-from nodes.node_context import ModelCache, NodeContext
+from nodes.models.local import ScriptedModel
 from nodes.progress import apart, listening
 from nodes.settings import Settings
 from nodes.state import RunState, Stop
+from nodes.turn.node import ModelCache, NodeContext, Update, as_node
 
 SHELF = ModelCache(lambda spec, options: ScriptedModel(answers=[]))
 WAITS_S = 100.0

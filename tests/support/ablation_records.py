@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from report_records import full_record
 
+from graph.runs.ablation import Ablation, Schedule
 from graph.runs.record import RunRecord
-from graph.suites.ablation import Ablation, Schedule
 from nodes.state import Step
 
 

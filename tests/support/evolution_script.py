@@ -13,17 +13,17 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from scripted_judge import Scripted
 from softsign_script import KERNEL, SOURCE, written
 
+from graph.driving.thread import GraphThread
 from graph.evolution.workflow import build_graph
 from graph.runs.progress import Observer, Quiet
 from graph.runs.store import PlainSerializer
-from graph.runs.thread import GraphThread
 from harness.judging.protocol import OpenJudge
 from harness.nouns.errors import MachineError
 from nodes.evolution.state import EvolutionState
-from nodes.models.scripted import ScriptedModel
+from nodes.models.local import ScriptedModel
+from nodes.request import Request
 from nodes.settings import Settings
 from nodes.state import Step, TaskInput
-from nodes.turn.request import Request
 
 Author = Callable[[Request], "str | AIMessage"]
 

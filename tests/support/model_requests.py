@@ -10,8 +10,8 @@ from harness.nouns.candidate import Candidate
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.task import Program, Ref, Signature, Task, TensorSpec, TracedOp, Workload
 from harness.nouns.verdict import Verdict
+from nodes.request import Request
 from nodes.roles import Speaker
-from nodes.turn.request import Request
 
 DEVICE = DeviceFacts(
     device="a processor", threads=2, simd_floats=8, l1_bytes=32 << 10, l2_bytes=1 << 20, l3_bytes=8 << 20,

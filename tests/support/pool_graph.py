@@ -16,14 +16,12 @@ from harness.nouns.candidate import TargetName
 from harness.nouns.task import Task
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import Verdict
-from nodes.node import as_node
-from nodes.node_context import ModelCache, NodeContext
+from nodes.request import Request
 from nodes.settings import Settings
 from nodes.state import Best, Step, Stop, Usage, append
 from nodes.turn.agent_loop import TURN
-from nodes.turn.request import Request
-from nodes.turn.speak import TurnEndedError, speak
-from nodes.turn.toolbox import tools_for
+from nodes.turn.node import ModelCache, NodeContext, as_node
+from nodes.turn.speak import TurnEndedError, speak, tools_for
 from tools.kernel_tools import call_tool
 
 RIGHT = "void run();  // judge: passed 2.0x\n"

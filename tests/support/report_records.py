@@ -10,7 +10,7 @@ from harness.nouns.profile import Profile
 from harness.nouns.samples import Samples
 from harness.nouns.task import Signature, Task, TensorSpec, Workload
 from harness.nouns.verdict import Correctness, FirstBad, Interval, OutputError, Timing, Trial, Verdict
-from nodes.models.conversation import Exchange, Said, digest_of
+from nodes.models.replay import Exchange, Said, digest_of
 from nodes.state import Best, Step, Usage
 
 DRAFT = """#include <cute/tensor.hpp>

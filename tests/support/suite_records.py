@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from report_records import candidate, passed
 
 from graph.runs.machine import this_machine
-from graph.suites.record import Row, SuiteRecord
-from graph.suites.tasks import SuiteTask
+from graph.runs.suite_record import Row, SuiteRecord, SuiteTask
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.verdict import Timing
 from nodes.settings import Settings

@@ -22,7 +22,7 @@ from harness.nouns.candidate import Candidate
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.task import Task
 from tools.archive import MOST_SOURCE_CHARS, Archive, Entry, settled
-from tools.archives.rows import SCHEMA
+from tools.archives.in_file import SCHEMA
 
 SOFTSIGN = softsign_task("torch.rand(64, 256)", "softsign")
 

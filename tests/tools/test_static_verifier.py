@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 from scripted_judge import ScriptedJudge, softsign_task
 
-from harness.building.sass import read_opcodes
+from harness.building.toolchain import read_opcodes
 from harness.judging.protocol import JudgeOrder
 from harness.nouns.build import Build, Diagnostic, Resources
 from harness.nouns.candidate import Candidate
 from harness.nouns.sanitizer_run import SanitizerRun
-from tools.claims import unmet_claims
 from tools.opinions import Opinion, brier, score_of
-from tools.static_verifier import CANNOT_RUN, CLEAN, FOUND, WARNED, sanitizer_opinion, static_opinion
+from tools.static_verifier import CANNOT_RUN, CLEAN, FOUND, WARNED, sanitizer_opinion, static_opinion, unmet_claims
 
 TASK = softsign_task("torch.rand(64, 256)", "softsign")
 JUDGE = ScriptedJudge(JudgeOrder("cpu"))
@@ -103,12 +102,12 @@ def test_claims_on_a_gpu_are_found_in_its_instructions(
 ) -> None:
     held = read_opcodes(LISTING)
     assert held == {"LDC", "LDG.E.128", "UTMALDG.2D", "HGMMA.64x128x8.F32.TF32"}
-    monkeypatch.setattr("tools.claims.library_of", lambda _: "library")
-    monkeypatch.setattr("tools.claims.opcodes", lambda _: held)
+    monkeypatch.setattr("tools.static_verifier.library_of", lambda _: "library")
+    monkeypatch.setattr("tools.static_verifier.opcodes", lambda _: held)
     assert list(unmet_claims(move, build(), "cuda")) == missing
-    monkeypatch.setattr("tools.claims.opcodes", lambda _: frozenset({"LDC", "FFMA"}))
+    monkeypatch.setattr("tools.static_verifier.opcodes", lambda _: frozenset({"LDC", "FFMA"}))
     assert list(unmet_claims(move, build(), "cuda")) != []
-    monkeypatch.setattr("tools.claims.opcodes", lambda _: frozenset())
+    monkeypatch.setattr("tools.static_verifier.opcodes", lambda _: frozenset())
     assert list(unmet_claims(move, build(), "cuda")) == [], "nobody could look"
 
 

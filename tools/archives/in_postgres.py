@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from harness.nouns.errors import MachineError, UserError
-from tools.archives.rows import OTHER, REMEDY, SCHEMA, Row, Statements, of_another_schema
+from tools.archives.in_file import OTHER, REMEDY, SCHEMA, Row, Statements, of_another_schema
 
 SCHEMES = ("postgres://", "postgresql://")
 _TABLE, _VERSION = "cutegen_kernels", "cutegen_archive"

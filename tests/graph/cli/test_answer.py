@@ -10,7 +10,7 @@ from scripted_judge import judging_here
 from softsign_script import DOES_NOT_COMPILE, KERNEL, RIGHT, SOURCE, WRONG, diagnosed, edited, written
 from typer.testing import CliRunner
 
-from graph.api import RunResult, answer, load_task, optimize, resume
+from graph.api.calls import RunResult, answer, load_task, optimize, resume
 from graph.cli.errors import NOTHING_FASTER, USER_ERROR, WAITING
 from graph.cli.main import app
 from harness.nouns.errors import UserError

@@ -8,7 +8,7 @@ import pytest
 from command_line import BRIEF, REPOSITORY, cutegen, never_built, one_object, softsign, start
 from typer.testing import CliRunner
 
-from graph.api import make_settings
+from graph.api.calls import make_settings
 from graph.cli.doctor import blocking
 from graph.cli.main import app
 from harness.nouns.verdict import Timing, Verdict

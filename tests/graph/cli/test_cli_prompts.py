@@ -14,14 +14,13 @@ from typer.testing import CliRunner
 
 from graph.cli.errors import USER_ERROR
 from graph.cli.main import app
-from graph.cli.prompt_samples import H200, PROCESSOR, later_requests, sample_requests
-from graph.cli.prompts import LIMITS, prompt_of
+from graph.cli.prompts import H200, LIMITS, PROCESSOR, later_requests, prompt_of, sample_requests
 from harness.nouns.candidate import TargetName
 from harness.nouns.task import OpClass, Task
 from harness.tasks.describing import describe_task
 from knowledge.compiler.kernels.source import load
+from nodes.request import Request
 from nodes.turn.prompt_size import estimated_tokens
-from nodes.turn.request import Request
 
 RUN = REPOSITORY / "examples" / "recorded" / "matmul_relu"
 FILES: dict[OpClass, str] = {

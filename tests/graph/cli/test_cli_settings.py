@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from rich.console import Console
 from typer.testing import CliRunner
 
-from graph.api import make_settings, raised
+from graph.api.calls import make_settings, raised
 from graph.cli.main import app
-from graph.cli.options import Given
 from graph.cli.settings import listed, names, require_same, settings_of, show_lines
+from graph.offers import Given
+from graph.runs.ablation import begin_ablation
 from graph.runs.folder import create
-from graph.suites.ablation import begin_ablation
+from graph.runs.suite_record import SuiteTask
 from graph.suites.folder import create_suite
-from graph.suites.tasks import SuiteTask
 from harness.nouns.errors import UserError
 from nodes.settings import Gates, Settings
 from nodes.state import TaskInput

@@ -12,7 +12,7 @@ from softsign_script import KERNEL, written
 from typer.testing import CliRunner
 
 from graph.cli.main import app
-from graph.suites.record import SuiteRecord
+from graph.runs.suite_record import SuiteRecord
 
 
 def suite_of(tmp_path: Path) -> Path:

@@ -9,8 +9,7 @@ import pytest
 from command_line import REPOSITORY
 from typer.testing import CliRunner
 
-from graph.cli.doctor import blocking
-from graph.cli.doctor_models import ENDPOINT, check_models
+from graph.cli.doctor import ENDPOINT, blocking, check_models
 from graph.cli.main import app
 from harness.targets.prerequisites import Prerequisite
 from nodes.settings import Settings

@@ -18,8 +18,8 @@ from scripted_judge import softsign_task
 from graph.runs.progress import Quiet
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import MachineError, UserError
+from nodes.request import Request
 from nodes.state import Step
-from nodes.turn.request import Request
 from tools.archive import Archive, Entry
 
 SOFTSIGN = softsign_task("torch.rand(64, 256)", "softsign")

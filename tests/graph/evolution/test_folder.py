@@ -10,10 +10,11 @@ import pytest
 from scripted_judge import Scripted
 from softsign_script import SOURCE
 
-from graph.api import RunResult, aevolve, evolve, load_task, resume
+from graph.api.calls import RunResult, aevolve, evolve, load_task, resume
 from graph.cli.errors import guarded
 from graph.cli.optimize import work
-from graph.cli.options import Evolve, Given, Optimize
+from graph.cli.options import Evolve, Optimize
+from graph.offers import Given
 from graph.pages.lineage import lineage, operator_of, yields
 from graph.runs.record import RunRecord
 from harness.nouns.errors import UserError

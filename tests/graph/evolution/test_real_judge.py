@@ -10,7 +10,7 @@ from own_turns import own_turns
 from softsign_script import FASTER, SLOWER, WRONG, written
 
 from harness.nouns.errors import MachineError
-from nodes.turn.request import Request
+from nodes.request import Request
 from tools.judges import open_judge
 
 

@@ -10,7 +10,7 @@ from evolution_script import Cut, Evolved, answer, kernel, name_of
 from langchain_core.messages import AIMessage
 
 from harness.nouns.errors import MachineError, UserError
-from nodes.turn.request import Request
+from nodes.request import Request
 
 ASPECTS = ("compile", "memory", "numerics")
 

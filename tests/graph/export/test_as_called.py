@@ -10,7 +10,7 @@ import pytest
 from report_records import passed
 
 from graph.export.drop_in import drop_in_files
-from harness.judging.aggregate import as_called
+from harness.judging.outcome import as_called
 from harness.judging.protocol import JudgeOrder
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import AsCalled, CallerTiming, Interval, Timing

@@ -16,7 +16,7 @@ from drop_ins import exported, loaded
 from torch.nn.functional import mse_loss
 from torch.utils.checkpoint import checkpoint
 
-from graph.api import load_task
+from graph.api.calls import load_task
 from graph.export.drop_in import MODEL_NAME
 from graph.export.live_drop_in import own_module, patched
 from graph.export.live_module import module_files

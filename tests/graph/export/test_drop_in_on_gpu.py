@@ -18,7 +18,7 @@ import pytest
 import torch
 from torch import nn
 
-from graph.api import RunResult, optimize
+from graph.api.calls import RunResult, optimize
 from harness.machine.gpu import find_gpu
 
 TASK = """import torch

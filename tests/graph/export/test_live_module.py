@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 from report_records import full_record
 from torch import nn
 
-from graph.api import RunResult, load_task
+from graph.api.calls import RunResult, load_task
 from graph.cli.optimize import sentences
+from graph.driving.session import save_kernel
 from graph.export.live_module import module_files
 from graph.pages.report import OUTCOMES, render
 from graph.runs.folder import RunFolder, create, reopen
-from graph.runs.session import save_kernel
 from harness.building.store import exported_modules
 from harness.isolation.tiers import resolve_tier
 from harness.tasks.describing import describe_task

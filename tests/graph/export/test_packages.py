@@ -18,7 +18,7 @@ from third_parties import kernelbench
 from typer.testing import CliRunner
 
 from graph.cli.main import app
-from graph.export.packages.form import export
+from graph.packages.form import export
 from graph.runs.record import RunRecord
 from harness.nouns.errors import UserError
 from harness.tasks.direction import directed

@@ -16,10 +16,10 @@ import pytest
 import torch
 from third_parties import checkout, robust_kbench
 
-from graph.api import load_task, optimize
-from graph.export.packages.form import export
-from graph.export.packages.robust_kbench import backward_file, forward_file
-from graph.export.packages.source_package import Judged
+from graph.api.calls import load_task, optimize
+from graph.packages.form import export
+from graph.packages.robust_kbench import backward_file, forward_file
+from graph.packages.source_package import Judged
 from graph.runs.record import RunRecord
 from harness.building.cuda_build import cuda_architecture
 from harness.building.toolchain import cute_include

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from graph.api import save_training
+from graph.api.calls import save_training
 from graph.export.training import training_files
 from harness.isolation.tiers import resolve_tier
 from harness.nouns.candidate import Candidate

@@ -18,18 +18,16 @@ from scripted_judge import judging_here
 from suite_records import row, suite_record
 from typer.testing import CliRunner
 
-from graph.api import optimize
+from graph.api.calls import optimize
 from graph.cli.main import app
 from graph.cli.watch import look_at, newest
-from graph.live.events import latest
-from graph.live.feed import Feed, Told
-from graph.live.run_view import RunView
+from graph.live.feed import Feed, Told, latest
 from graph.live.server import View, Watching
-from graph.live.suite_view import SuiteView
+from graph.live.views import RunView, SuiteView
 from graph.runs.folder import RunFolder
 from graph.runs.progress import Quiet, open_log
+from graph.runs.suite_record import SuiteTask
 from graph.suites.folder import SuiteFolder, create_suite
-from graph.suites.tasks import SuiteTask
 from harness.nouns.errors import UserError
 from nodes.events import Answering, Progress, Working
 from nodes.settings import Settings

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from test_model_flow import SETTINGS, ScriptedBench, open_judge
 
-from graph.api import accelerate
+from graph.api.calls import accelerate
 from graph.model.run import create_model, drive_model, reopen_model
 from graph.model.state import ModelInput
 from graph.model.terminal import ModelTerminal

@@ -11,8 +11,7 @@ from pages_read import Page
 from test_model_flow import ScriptedBench, begun, open_judge
 
 from graph.cli.watch import look_at, newest
-from graph.live.model_view import ModelView
-from graph.live.run_view import RunView
+from graph.live.views import ModelView, RunView
 from graph.model.run import ModelRecord, drive_model, reopen_model
 from graph.runs.progress import Quiet
 from harness.nouns.errors import UserError

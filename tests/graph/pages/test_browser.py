@@ -17,15 +17,14 @@ from report_records import exchanges, full_record, long_record
 from suite_records import row, suite_record
 
 from graph.live.feed import Feed
-from graph.live.run_view import RunView
 from graph.live.server import Watching
+from graph.live.views import RunView
 from graph.pages import ablation_page, compare_page, suite_page
 from graph.pages.report import render
-from graph.runs.beside import Beside
+from graph.runs.ablation import schedule_of
 from graph.runs.comparing import compare_runs
-from graph.runs.folder import RunFolder, create
+from graph.runs.folder import Beside, RunFolder, create
 from graph.runs.progress import open_log
-from graph.suites.ablation import schedule_of
 from nodes.settings import Settings
 
 WIDE, SMALL, PHONE = 1200, 1000, 390

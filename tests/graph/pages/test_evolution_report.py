@@ -13,12 +13,12 @@ from evolution_script import Evolved, answer, name_of
 from markupsafe import Markup
 from report_records import full_record
 
-from graph.evolution.session import EvolutionSession
-from graph.pages.generations_chart import generations
+from graph.driving.session import EvolutionSession
+from graph.pages.charts import generations
 from graph.pages.lineage import verifiers_record
 from graph.pages.report import render
 from graph.runs.record import RunRecord
-from nodes.turn.request import Request
+from nodes.request import Request
 
 JUDGED = ("passed 2x", "wrong", "passed 3x", "passed 9x")
 DOUBT = {"_1 ": 0.3, "_2 ": 0.2, "_3 ": 0.01}

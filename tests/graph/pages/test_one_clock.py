@@ -10,14 +10,14 @@ from markupsafe import escape
 from report_records import full_record
 from suite_records import row
 
-from graph.api import RunResult
+from graph.api.calls import RunResult
 from graph.cli.optimize import sentences
 from graph.pages.compare_page import facts
 from graph.pages.report import render
 from graph.runs.comparing import compare_runs
 from graph.runs.folder import RunFolder
 from graph.runs.record import RunRecord
-from graph.suites.table import HEAD, rows_sheet
+from graph.runs.tables import HEAD, rows_sheet
 from harness.nouns.verdict import AsCalled, CallerTiming, Interval
 
 CALLED = AsCalled(ms=4.38, baseline_ms=6.57, speedup=1.5, interval=Interval(low=1.4, high=1.6))

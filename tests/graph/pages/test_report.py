@@ -10,10 +10,9 @@ from markupsafe import Markup
 from pages_read import HOSTILE, Page
 from report_records import DRAFT, PARALLEL, candidate, errors, failed, full_record, roof, softsign_task
 
-from graph.pages.kernel_changes import changes, worst_errors
+from graph.pages.charts import Axis, roofline, trajectory
+from graph.pages.kernel_changes import changes, hunks, worst_errors
 from graph.pages.report import _clock, _ms, _share, _small, render, view
-from graph.pages.report_chart import Axis, roofline, trajectory
-from graph.pages.report_diff import hunks
 from graph.runs.record import RunRecord
 from harness.nouns.build import Build, Resources
 from harness.nouns.profile import Phase

@@ -9,9 +9,8 @@ import pytest
 from markupsafe import Markup
 from report_records import DRAFT, candidate, full_record, passed, roof
 
-from graph.pages.report_chart import Axis, roofline, trajectory
-from graph.runs.levels import levels
-from graph.runs.record import RunRecord
+from graph.pages.charts import Axis, roofline, trajectory
+from graph.runs.record import RunRecord, levels
 from harness.nouns.contest import Standing
 from harness.nouns.verdict import HeadToHead, Interval
 from nodes.state import Best, Final, Step, require

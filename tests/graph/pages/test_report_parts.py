@@ -14,19 +14,16 @@ from report_records import candidate, exchanges, full_record, long_record
 from scripted_judge import judging_here
 from typer.testing import CliRunner
 
-from graph.api import optimize
+from graph.api.calls import optimize
 from graph.cli.main import app
 from graph.cli.settings import settings_of
-from graph.pages.highlight import MOST_CHARS as MOST_COLOURED
-from graph.pages.highlight import cpp_lines, python_lines
-from graph.pages.kernel_changes import LEAST_LINES, MOST_LINES, changes
-from graph.pages.report import render
-from graph.pages.report_diff import side_by_side
+from graph.pages.charts import samples_chart
+from graph.pages.kernel_changes import LEAST_LINES, MOST_LINES, changes, cpp_lines, python_lines, side_by_side
+from graph.pages.kernel_changes import MOST_CHARS as MOST_COLOURED
+from graph.pages.report import MOST_CHARS, MOST_OF_ONE, render, turns
 from graph.pages.reproduce import again, use
-from graph.pages.samples_chart import samples_chart
-from graph.pages.talk import MOST_CHARS, MOST_OF_ONE, turns
-from graph.runs.beside import Beside
-from nodes.models.conversation import Said
+from graph.runs.folder import Beside
+from nodes.models.replay import Said
 from nodes.settings import Gates, Settings
 from nodes.state import Usage
 

@@ -15,10 +15,10 @@ from report_records import full_record
 from suite_records import row, suite_record, timing
 
 from graph.cli.doctor import OPTIONAL, blocking
-from graph.pages.sheet import Sheet, markdown
+from graph.runs.ablation import Schedule, schedule_of
 from graph.runs.machine import this_machine
 from graph.runs.record import RunRecord
-from graph.suites.ablation import Schedule, schedule_of
+from graph.runs.tables import Sheet, markdown
 from harness.nouns.verdict import Interval
 from harness.targets.prerequisites import Prerequisite, check_prerequisites
 

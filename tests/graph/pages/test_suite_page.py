@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 from graph.cli.main import app
 from graph.pages import ablation_page, compare_page, suite_page
 from graph.pages.ablation_page import _at_best
+from graph.runs.ablation import schedule_of
 from graph.runs.comparing import compare_runs, read_run
 from graph.runs.folder import create
 from graph.runs.record import RunRecord
-from graph.suites.ablation import schedule_of
 from graph.suites.folder import SuiteFolder
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import Compiled, HeadToHead, Interval

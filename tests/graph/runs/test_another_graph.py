@@ -12,14 +12,13 @@ from langgraph.runtime import RunControl, Runtime
 from pool_graph import RIGHT, Pool, graph_of
 from scripted_judge import Scripted
 
+from graph.driving.thread import Early, GraphThread
 from graph.runs.progress import Observer
-from graph.runs.thread import Early, GraphThread
+from nodes.models.local import ScriptedModel
 from nodes.models.manual import ManualModel
-from nodes.models.scripted import ScriptedModel
-from nodes.node import StateWriteError, as_node
-from nodes.node_context import ModelCache, NodeContext
 from nodes.settings import Settings
 from nodes.state import Step
+from nodes.turn.node import ModelCache, NodeContext, StateWriteError, as_node
 
 
 class Heard:

@@ -27,12 +27,12 @@ from softsign_script import RIGHT, diagnosed, edited, written
 from graph.runs.store import checkpoint_types
 from graph.workflow import build_graph
 from harness.nouns.errors import MachineError
+from nodes.models.local import ScriptedModel
 from nodes.models.replay import ReplayModel
-from nodes.models.scripted import ScriptedModel
-from nodes.models.usage import Bill
+from nodes.request import Request
 from nodes.settings import Settings
 from nodes.state import RunState, Step, Usage
-from nodes.turn.request import Request
+from nodes.usage import Bill
 
 COUNT = "    const int64_t count = 64 * 256;"
 FIRST = RIGHT.replace(COUNT, f"{COUNT} std::system(nullptr);")

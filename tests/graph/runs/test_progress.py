@@ -15,8 +15,7 @@ from jupyter_client.manager import start_new_kernel
 from pydantic import ValidationError
 from rich.console import Console
 
-from graph.runs.now import Now
-from graph.runs.progress import HEAD, Listener, Quiet, Terminal, line, open_log, table, watching
+from graph.runs.progress import HEAD, Listener, Now, Quiet, Terminal, line, open_log, table, watching
 from harness.nouns.contest import Standing
 from harness.nouns.events import Describing
 from harness.nouns.verdict import HeadToHead, Interval, Timing

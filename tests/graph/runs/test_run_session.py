@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from run_samples import best, kernel, not_built, passed, profile, task, wrong
 
+from graph.driving.loop import save
+from graph.driving.session import Trajectory, save_kernel
 from graph.runs.folder import create
-from graph.runs.loop import save
-from graph.runs.session import Trajectory, save_kernel
 from graph.runs.store import open_saver
 from harness.nouns.errors import UserError
-from nodes.node import validated
 from nodes.settings import Settings
 from nodes.state import Best, RunState, Step, Usage
+from nodes.turn.node import validated
 
 FIRST = kernel("first\n")
 BAD, SLOW = (kernel(f"{name}\n", parent=FIRST) for name in ("bad", "slow"))

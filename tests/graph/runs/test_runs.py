@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from command_line import SOFTSIGN
 
+from graph.driving.loop import drive
 from graph.runs.folder import Manifest, RunFolder, create, machine_error, reopen
-from graph.runs.loop import drive
 from graph.runs.machine import cutegen_version, this_machine
 from graph.runs.progress import Quiet
 from graph.runs.store import checkpoint_types, open_saver

@@ -7,7 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from pydantic import BaseModel
+
 from graph.runs.store import PlainSerializer
+from nodes.assessment import Diagnosis
+from nodes.request import Shown
+from nodes.usage import Bill
 
 ROOT = Path(__file__).resolve().parents[3]
 TOLD_TWICE = """
@@ -50,3 +56,21 @@ def test_a_run_waits_and_goes_on_with_its_own_types(tmp_path: Path) -> None:
 def test_the_list_of_types_is_whole() -> None:
     serializer = PlainSerializer()
     assert serializer.with_msgpack_allowlist([("os", "system")]) is serializer
+
+
+@pytest.mark.parametrize(
+    ("noun", "module"),
+    [
+        (Diagnosis(cause="a", evidence="b", fix="c", intent="d", proof="e"), "nodes.diagnosis"),
+        (Shown(source="a", about="b"), "nodes.turn.request"),
+        (Bill(dollars=0.5), "nodes.models.usage"),
+    ],
+)
+def test_checkpoints_of_earlier_versions_name_the_modules_that_nouns_were_in(
+    noun: BaseModel, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(type(noun), "__module__", module)
+        written = PlainSerializer().dumps_typed({"field": noun})
+    assert module.encode() in written[1]
+    assert PlainSerializer().loads_typed(written) == {"field": noun}

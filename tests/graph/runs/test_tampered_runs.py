@@ -21,10 +21,10 @@ from run_samples import kernel, passed, profile, wrong
 from typer.testing import CliRunner
 
 from graph.cli.main import app
+from graph.driving.loop import drive
+from graph.driving.session import Trajectory
 from graph.runs.folder import RunFolder, create, reopen
-from graph.runs.loop import drive
 from graph.runs.progress import Quiet
-from graph.runs.session import Trajectory
 from graph.runs.store import PlainSerializer, open_saver
 from graph.runs.trust import require_harmless, risks
 from harness.nouns.errors import UserError

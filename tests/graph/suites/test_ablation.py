@@ -12,9 +12,8 @@ from typer.testing import CliRunner
 
 from graph.cli.ablate import gates
 from graph.cli.main import app
-from graph.pages.ablation_chart import figure
-from graph.pages.ablation_page import render
-from graph.suites.ablation import Ablation, Point, Schedule, schedule_of
+from graph.pages.ablation_page import figure, render
+from graph.runs.ablation import Ablation, Point, Schedule, schedule_of
 from graph.suites.tasks import find_task
 from harness.nouns.errors import UserError
 

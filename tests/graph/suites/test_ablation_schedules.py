@@ -13,10 +13,21 @@ import pytest
 from report_records import full_record
 from suite_records import timing
 
-from graph.pages.ablation_chart import BOTTOM, GAP, HEIGHT, INSET, LANE, LEFT, RIGHT, TOP, WIDTH, figure
-from graph.pages.ablation_page import ablation_of, render
-from graph.runs.record import RunRecord
-from graph.suites.ablation import (
+from graph.pages.ablation_page import (
+    BOTTOM,
+    GAP,
+    HEIGHT,
+    INSET,
+    LANE,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    ablation_of,
+    figure,
+    render,
+)
+from graph.runs.ablation import (
     FOLDER,
     Ablation,
     Point,
@@ -26,6 +37,7 @@ from graph.suites.ablation import (
     reopen_ablation,
     schedule_of,
 )
+from graph.runs.record import RunRecord
 from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass
 from nodes.settings import Settings

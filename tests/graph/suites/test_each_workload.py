@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from suite_records import row
 
-from graph.suites.table import directions_sheet, over_sheets, workloads_sheet
-from graph.suites.tasks import SuiteTask
-from graph.suites.workloads import each_workload
+from graph.runs.suite_record import SuiteTask
+from graph.runs.tables import directions_sheet, over_sheets, workloads_sheet
+from graph.suites.tasks import each_workload
 from harness.nouns.errors import UserError
 from harness.nouns.task import Task, Workload
 from harness.trusted.reference import Reference

@@ -13,13 +13,12 @@ from softsign_script import SOURCE
 from suite_records import FACTS
 from test_suite_jobs import Nobody
 
+from graph.driving.loop import drive
 from graph.runs.folder import create, reopen
-from graph.runs.loop import drive
 from graph.runs.progress import Quiet
+from graph.runs.suite_record import SuiteRecord, SuiteTask
 from graph.suites.folder import create_suite
-from graph.suites.record import SuiteRecord
 from graph.suites.run import SuiteRun
-from graph.suites.tasks import SuiteTask
 from harness.judging.protocol import JudgeOrder, OpenJudge
 from harness.machine.gpu import Gpu
 from harness.nouns.device import DeviceName

@@ -19,11 +19,11 @@ from exported_runs import FORWARD, GATED, record
 from third_parties import checkout
 
 from graph.runs.record import RunRecord
+from graph.runs.suite_record import SuiteTask
 from graph.suites import kernelbench
 from graph.suites.folder import SuiteFolder, create_suite
 from graph.suites.kernelbench import Scored, Scores, Scoring, chosen_ids
 from graph.suites.kernelbench_child import scores
-from graph.suites.tasks import SuiteTask
 from harness.nouns.errors import MachineError, UserError
 from harness.tasks.direction import directed
 from nodes.settings import Settings

@@ -3,7 +3,8 @@
 import pytest
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from graph.suites.tasks import SuiteTask, load_suite
+from graph.runs.suite_record import SuiteTask
+from graph.suites.tasks import load_suite
 from harness.trusted.reference import Reference
 
 WORKLOADS = {1: 8, 2: 8, 3: 4, 4: 8, 5: 2, 6: 8, 7: 9, 8: 2, 9: 2, 10: 13, 11: 9} | {

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from graph.suites.tasks import SuiteTask, load_suite
+from graph.runs.suite_record import SuiteTask
+from graph.suites.tasks import load_suite
 from harness.trusted.reference import Reference
 
 

@@ -15,9 +15,9 @@ from report_records import full_record
 from suite_records import FACTS, TASK, row, suite_record, timing
 
 from graph.runs.record import RunRecord
-from graph.suites.progress import line
-from graph.suites.record import UNDER_WAY, Row, RowStatus, SuiteRecord, figures, ratio, row_of, summed
-from graph.suites.table import HEAD, STATUS, figures_sheet, page, rows_sheet
+from graph.runs.suite_record import UNDER_WAY, Row, RowStatus, SuiteRecord, figures, ratio, row_of, summed
+from graph.runs.tables import HEAD, STATUS, figures_sheet, page, rows_sheet
+from graph.suites.run import line
 from harness.nouns.verdict import AsCalled, CallerTiming, Compiled, Interval, Timing
 from nodes.state import Step, Usage
 

@@ -10,10 +10,9 @@ from softsign_script import SOURCE
 from suite_records import FACTS
 
 from graph.runs.progress import Observer, Quiet
+from graph.runs.suite_record import Row, SuiteRecord, SuiteTask
 from graph.suites.folder import create_suite, reopen_suite
-from graph.suites.record import Row, SuiteRecord
 from graph.suites.run import SuiteRun
-from graph.suites.tasks import SuiteTask
 from nodes.settings import Settings
 
 JOBS, LOOKUPS, DELAY_S = 8, 4, 1.0

@@ -10,16 +10,13 @@ from rich.console import Console
 from suite_records import FACTS, TASK, row, suite_record, timing
 
 from graph.cli.suite import default_jobs, exit_code
-from graph.pages.sheet import drawn
 from graph.runs.machine import this_machine
 from graph.runs.progress import Quiet
 from graph.runs.record import RunRecord
+from graph.runs.suite_record import Row, SuiteRecord, SuiteTask, figures, row_of, shapes_of, waiting
+from graph.runs.tables import HEAD, STATUS, drawn, figures_sheet, page, rows_sheet
 from graph.suites.folder import create_suite
-from graph.suites.progress import SuiteTerminal, line
-from graph.suites.record import Row, SuiteRecord, figures, row_of, shapes_of, waiting
-from graph.suites.run import SuiteRun
-from graph.suites.table import HEAD, STATUS, figures_sheet, page, rows_sheet
-from graph.suites.tasks import SuiteTask
+from graph.suites.run import SuiteRun, SuiteTerminal, line
 from harness.judging.roofline_bound import floor_ms
 from harness.nouns.task import Program, ScalarSpec, TracedOp, Workload
 from harness.nouns.verdict import Compiled, Interval

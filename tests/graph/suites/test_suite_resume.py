@@ -9,14 +9,12 @@ import pytest
 from report_records import full_record
 from suite_records import FACTS, row, suite_record, timing
 
-from graph.runs.beside import compared
-from graph.runs.beside_compiled import compare
-from graph.runs.folder import RunFolder
+from graph.driving.loop import compare
+from graph.runs.folder import RunFolder, compared
 from graph.runs.progress import Observer, Quiet
+from graph.runs.suite_record import Row, SuiteTask
 from graph.suites.folder import SuiteFolder, SuiteManifest, create_suite, reopen_suite
-from graph.suites.record import Row
 from graph.suites.run import SuiteRun
-from graph.suites.tasks import SuiteTask
 from harness.nouns.errors import MachineError, UserError
 from nodes.settings import Settings
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graph.runs.suite_record import SuiteTask
 from graph.suites.folder import create_suite, reopen_suite
-from graph.suites.tasks import SuiteTask, load_suite, scaled, scaled_size, select_ids
+from graph.suites.tasks import load_suite, scaled, scaled_size, select_ids
 from harness.nouns.errors import UserError
 from knowledge.suites import bundled
 from nodes.settings import Settings

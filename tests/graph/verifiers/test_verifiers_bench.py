@@ -15,11 +15,18 @@ from run_samples import passed, wrong
 from typer.testing import CliRunner
 
 from graph.cli.main import app
-from graph.verifiers.bench import Bench, Sample, looks, read_samples
-from graph.verifiers.by_model import ModelVerifiers
-from graph.verifiers.corpus import Kernel
-from graph.verifiers.matrix import by_operator, calibration, confusion, counted
-from graph.verifiers.mutants import Mutant, chosen, mutants_of
+from graph.verifiers.bench import (
+    Bench,
+    ModelVerifiers,
+    Sample,
+    by_operator,
+    calibration,
+    confusion,
+    counted,
+    looks,
+    read_samples,
+)
+from graph.verifiers.corpus import Kernel, Mutant, chosen, mutants_of
 from harness.judging.protocol import Judge, JudgeOrder
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import UserError
@@ -203,14 +210,14 @@ def test_models_are_asked_outside_of_a_run() -> None:
     from evolution_script import kernel
     from scripted_judge import ScriptedJudge, softsign_task
 
-    from nodes.models.scripted import ScriptedModel
+    from nodes.models.local import ScriptedModel
 
     judge = ScriptedJudge(JudgeOrder("cpu"))
     model = ScriptedModel(answers=['{"checked": ["all"], "faults": [], "right": 0.8}'], repeat_last=True)
     aspects: tuple[Verifier, ...] = ("compile", "numerics")
     with pytest.raises(UserError, match="playbook verifies no kernels"):
         ModelVerifiers(Settings(verifiers=aspects), judge)
-    with mock.patch("graph.verifiers.by_model.open_model", lambda *_: model):
+    with mock.patch("graph.verifiers.bench.open_model", lambda *_: model):
         ask = ModelVerifiers(Settings(verifiers=aspects, model="openai:x"), judge)
         candidate = Candidate(source=kernel("k", "passed 1x"), target="cpu", author="one")
         said = list(ask(softsign_task("torch.rand(64, 256)", "softsign"), candidate))

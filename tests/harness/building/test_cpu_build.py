@@ -11,9 +11,7 @@ import pytest
 
 from harness.building.compilation import LIBRARIES, library_of
 from harness.building.cpu_build import PRELUDES, CpuToolchain, compile_flags, precompiled_prelude
-from harness.building.ninja_file import Edge
-from harness.building.prelude import PRELUDE_NAME
-from harness.building.runner import run_edges
+from harness.building.ninja_file import PRELUDE_NAME, Edge, run_edges
 from harness.building.toolchain import host_compiler
 from harness.isolation.tiers import resolve_tier, why_unavailable
 from harness.nouns.candidate import Candidate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.building.failures import failed_build
+from harness.building.gcc import failed_build
 from harness.isolation.process import Completed
 from harness.nouns.build import Diagnostic
 

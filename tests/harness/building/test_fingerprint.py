@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.building.fingerprint import _sections, fingerprint
+from harness.building.store import _sections, fingerprint
 
 LIBRARY = Path(_struct.__file__) if hasattr(_struct, "__file__") else None
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="this Python has its modules built in")

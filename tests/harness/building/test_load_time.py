@@ -8,7 +8,7 @@ import pytest
 
 from harness.building.load_time import load_time_code
 from harness.building.toolchain import host_compiler
-from harness.screen.load_time import screen_load_time
+from harness.screen.static_data import screen_load_time
 
 HONEST = {
     "streams": "#include <iostream>\nvoid run() { std::cout << 1; }",

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.building import cpu_build
-from harness.building.loop_remarks import loop_remarks
-from harness.building.source_loops import source_loops
+from harness.building.loop_remarks import loop_remarks, source_loops
 from harness.building.toolchain import disassembler
 
 FLAGS = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.building.nvcc import parse_nvcc_messages, parse_resources, unmangled
+from harness.building.cuda_build import parse_nvcc_messages, parse_resources, unmangled
 
 ERRORS = """\
 kernel.cu(3): error: no instance of overloaded function "push_back" matches the argument list

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.building.cuda_build import CudaToolchain
-from harness.building.ninja_file import ninja_file
-from harness.building.nvcc_steps import MODULE_ID, MODULE_ID_TEXT, parallel_edges
-from harness.building.runner import search_path
+from harness.building.cuda_build import MODULE_ID, MODULE_ID_TEXT, CudaToolchain, parallel_edges
+from harness.building.ninja_file import ninja_file, search_path
 from harness.building.toolchain import cuda_compiler, host_compiler, ninja
 from harness.nouns.errors import MachineError
 

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from harness.building.static_data import _outermost, plain_name, static_data
+from harness.building.load_time import _outermost, plain_name, static_data
 from harness.building.toolchain import cuda_compiler, host_compiler
 from harness.nouns.build import StaticData
 from harness.nouns.errors import MachineError

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.building.vectorizer import missed_loops
+from harness.building.loop_remarks import missed_loops
 
 
 def missed(reason, *, loop="k.cpp:3", place="k.cpp:3"):

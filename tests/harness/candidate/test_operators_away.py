@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-from harness.screen.torch_operators import kept_operators
+from harness.screen.operators import kept_operators
 
 SCRIPT = """
 import json, sys, torch

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from harness.judging.aggregate import combined
+from harness.judging.outcome import combined
 from harness.nouns.samples import Samples
 from harness.nouns.verdict import Busy, Clocks, Compiled, Conditions, HeadToHead, Interval, Timing
 

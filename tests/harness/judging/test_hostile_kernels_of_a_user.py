@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.building.cpu_build import CpuToolchain
-from harness.machine.cache import cache_dir
+from harness.machine.system import cache_dir
 
 ROOT = Path(__file__).resolve().parents[3]
 NOBODY = 65534

@@ -10,7 +10,7 @@ from harness.building.compilation import LIBRARIES, library_of
 from harness.checks.families import PLANS
 from harness.judging.local import LocalJudge
 from harness.judging.terms import Terms
-from harness.machine.cache import cache_dir
+from harness.machine.system import cache_dir
 
 HONEST = """
 void run(TensorView x, TensorView y) {

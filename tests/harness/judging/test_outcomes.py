@@ -7,13 +7,12 @@ import fcntl
 import pytest
 
 from harness.isolation.process import Completed
-from harness.judging import room
+from harness.judging import terms as room
 from harness.judging.device_lock import one_at_a_time
 from harness.judging.evaluation import SLOT_BUDGET_BYTES, Evaluation
 from harness.judging.outcome import Case, Outcome
-from harness.judging.room import MEMORY_BYTES, require_room
-from harness.judging.terms import Terms
-from harness.machine.memory import memory_bytes
+from harness.judging.terms import MEMORY_BYTES, Terms, require_room
+from harness.machine.system import memory_bytes
 from harness.nouns.build import Build, Diagnostic
 from harness.nouns.candidate import Candidate
 from harness.nouns.device import DeviceName

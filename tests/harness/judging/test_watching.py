@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from harness.isolation.tiers import resolve_tier
-from harness.judging import watching
-from harness.judging.local import LocalJudge
+from harness.judging import local as watching
+from harness.judging.local import CONFIRMED_S, LocalJudge, Watcher
 from harness.judging.terms import Terms
-from harness.judging.watching import CONFIRMED_S, Watcher
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.device import DeviceName

@@ -8,8 +8,7 @@ import pytest
 
 from harness.building.toolchain import cuda_compiler
 from harness.isolation.policy import Limits
-from harness.machine.generations import GENERATIONS, generation
-from harness.machine.gpu import Gpu, find_gpu
+from harness.machine.gpu import GENERATIONS, Gpu, find_gpu, generation
 from harness.nouns.errors import MachineError
 from harness.targets.ceilings import Ceilings
 from harness.targets.hardware import compile_probe, facts_of, gpu_facts, parse_probe

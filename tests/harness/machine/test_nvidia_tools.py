@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.building.nvidia_tools import find_tool, tool_folders
-from harness.building.toolchain import cuda_compiler
+from harness.building.toolchain import cuda_compiler, find_tool, tool_folders
 
 
 @pytest.fixture(autouse=True)

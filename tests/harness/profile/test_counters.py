@@ -8,7 +8,7 @@ from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.profile import Hint, KernelProfile
 from harness.nouns.task import Signature, TensorSpec, Workload
 from harness.nouns.verdict import Interval, Timing
-from harness.profile import nsight_metrics as names
+from harness.profile import nsight as names
 from harness.profile.counters import MAX_STALLS, bottleneck, kernel_profiles
 from harness.profile.device import ADVICE, _findings, _roofs
 from harness.profile.nsight import MAX_LAUNCHES, Launch, parse_answer

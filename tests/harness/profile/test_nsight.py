@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.building.nvidia_tools import find_tool
+from harness.building.toolchain import find_tool
 from harness.isolation.policy import Needs
 from harness.isolation.process import Completed
 from harness.isolation.tiers import resolve_tier
@@ -23,7 +23,7 @@ from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.profile import Hint
 from harness.nouns.task import Signature, TensorSpec, Workload
 from harness.nouns.verdict import Interval, Timing
-from harness.profile import nsight_metrics as names
+from harness.profile import nsight as names
 from harness.profile.counters import bottleneck, kernel_profiles, short_name
 from harness.profile.device import profile_on_device
 from harness.profile.nsight import (

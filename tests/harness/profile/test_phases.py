@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.building.line_table import read_places
+from harness.building.machine_code import read_places
 from harness.building.toolchain import line_finder
 from harness.candidate.sampling import Code, sample
 from harness.isolation.tiers import resolve_tier

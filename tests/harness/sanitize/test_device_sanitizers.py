@@ -6,7 +6,7 @@ import ctypes
 
 import pytest
 
-from harness.building.nvidia_tools import find_tool
+from harness.building.toolchain import find_tool
 from harness.candidate.tool_runner import CudaMemory
 from harness.isolation.policy import Needs
 from harness.isolation.process import Completed

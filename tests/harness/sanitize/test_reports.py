@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.building.compilation import LIBRARIES
-from harness.building.nvidia_tools import find_tool
+from harness.building.toolchain import find_tool
 from harness.isolation.policy import Needs
 from harness.isolation.process import Completed
 from harness.nouns.build import Build, Diagnostic

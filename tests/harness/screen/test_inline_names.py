@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.screen.inline_names import foreign_names
+from harness.screen.inline_kernels import foreign_names
 from harness.screen.tokens import tokenize
 
 REFUSED = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.screen.processor_features import features_asked
+from harness.screen.directives import features_asked
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from python_texts import IEEE, SOFTMAX, module
 
-from harness.screen.python_identifiers import INTERNALS, NODES, ROLES, bound
+from harness.screen.python_file import INTERNALS, NODES, ROLES, bound
 from harness.screen.python_source import screen_python
 
 LEAVES = {

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.models.endpoint_errors import OutOfTimeError, SilentError
-from nodes.models.events import events
+from nodes.models.openai_chat import events
 from nodes.models.watch import watched
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nodes.models.retrace import line_edits
+from nodes.models.playbook import line_edits
 from tools.patch import Patch
 
 LINES = st.lists(st.sampled_from(["", "a", "b", "  c", "}", "a\x0cb"]), min_size=1, max_size=12)

@@ -16,12 +16,11 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from harness.nouns.errors import MachineError
-from nodes.models.deadline import within
-from nodes.models.errors import ModelUnavailableError
-from nodes.models.prices import Price
+from nodes.address import Price
+from nodes.models.errors import ModelUnavailableError, within
 from nodes.models.select import ModelOptions, open_model
-from nodes.models.usage import Bill, usage_of
 from nodes.state import Usage
+from nodes.usage import Bill, usage_of
 
 KEY = "sk-a-key-that-nobody-may-see"
 PROMPT = [SystemMessage("You write kernels."), HumanMessage("Write one.", additional_kwargs={"request": {"big": 1}})]

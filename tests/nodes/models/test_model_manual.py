@@ -14,8 +14,8 @@ from softsign_script import FASTER, SOURCE, written
 from softsign_script import RIGHT as SOFTSIGN
 
 from graph.workflow import build_graph
+from nodes.models.local import ScriptedModel
 from nodes.models.manual import ManualModel, Question
-from nodes.models.scripted import ScriptedModel
 from nodes.settings import Settings
 from nodes.state import RunState
 

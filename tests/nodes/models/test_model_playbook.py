@@ -10,11 +10,10 @@ from harness.nouns.task import Program, Ref, ScalarSpec, Task, TracedOp
 from harness.tasks.describing import describe_task
 from knowledge.compiler.plan import Decline, Plan
 from knowledge.compiler.problem import Problem, Scalar
-from nodes.models.playbook import PlaybookModel, problem_of, tried_moves
-from nodes.models.retrace import moves_to, origin_of
+from nodes.models.playbook import PlaybookModel, moves_to, origin_of, problem_of, tried_moves
+from nodes.request import Request
 from nodes.state import Step, Variant
 from nodes.turn.answers import Declined, Written, parse_diagnosis, parse_kernel, parse_move, parse_patch
-from nodes.turn.request import Request
 from tools.patch import Patch
 
 SOFT = ("aten.abs.default", "aten.exp.default")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from nodes.models.prices import TABLE, Price, price_of
+from nodes.address import TABLE, Price, price_of
 from nodes.state import FellBack, Usage
 
 OPENAI = "api.openai.com"

@@ -12,13 +12,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Invali
 from model_requests import prompt, request
 
 from harness.nouns.errors import UserError
-from nodes.models import conversation
-from nodes.models.conversation import Exchange, digest_of, prompt_of
+from nodes.models import replay as conversation
 from nodes.models.errors import ReplayMismatchError
-from nodes.models.replay import ReplayModel
-from nodes.models.usage import Bill, usage_of
+from nodes.models.replay import Exchange, ReplayModel, digest_of, prompt_of
 from nodes.roles import Speaker
 from nodes.state import FellBack, Usage
+from nodes.usage import Bill, usage_of
 
 
 def ask(text: str, role: Speaker = "generator") -> list[BaseMessage]:

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from model_requests import candidate, prompt, request
 
 from nodes.models.errors import ScriptExhaustedError
-from nodes.models.scripted import ScriptedModel
+from nodes.models.local import ScriptedModel
 
 
 def test_answers_in_order_whoever_asks() -> None:

@@ -12,11 +12,10 @@ from langchain_core.messages import AIMessage
 from model_requests import prompt, request
 
 from harness.nouns.errors import UserError
-from nodes.models.address import NO_KEY, find, key_variable
-from nodes.models.conversation import exchange
+from nodes.address import NO_KEY, find, key_variable
 from nodes.models.manual import ManualModel
 from nodes.models.playbook import PlaybookModel
-from nodes.models.replay import ReplayModel
+from nodes.models.replay import ReplayModel, exchange
 from nodes.models.select import ModelOptions, open_model
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.messages import AIMessage
 
-from nodes.models.answered import message_of
-from nodes.models.keyless import keyless
+from nodes.models.border import keyless
+from nodes.models.openai_chat import message_of
 from nodes.models.streaming import MAX_ANSWER_CHARS, MAX_THOUGHT_CHARS, CallPart, Piece, joined_pieces, read, told
 
 KEY = "sk-sk-ab"

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
-from nodes.models.conversation import Called, calls_in
+from nodes.models.replay import Called, calls_in
 from nodes.models.written_calls import Offer, read_answer, say_calls, say_offers
-from nodes.turn.serving import serve
+from nodes.turn.agent_loop import serve
 from tools.library_tool import LOOK_UP
 
 OFFERS = (

@@ -22,19 +22,17 @@ from run_samples import DEVICE, kernel, run, task
 from harness.judging.device_lock import one_at_a_time
 from harness.nouns.device import DeviceName
 from harness.nouns.errors import MachineError
-from nodes.models.deadline import left_s
-from nodes.models.errors import ModelUnavailableError
+from nodes.models.errors import ModelUnavailableError, left_s
+from nodes.models.local import ScriptedModel
 from nodes.models.manual import ManualModel
-from nodes.models.scripted import ScriptedModel
-from nodes.node import as_node
-from nodes.node_context import ModelCache, NodeContext
+from nodes.request import Request
 from nodes.settings import Settings
 from nodes.state import RunState, Usage
 from nodes.turn.agent_loop import TURN, TurnContext, TurnState, route
 from nodes.turn.agent_loop import speak as speak_once
 from nodes.turn.answers import MAX_ECHO_CHARS, AnswerError
+from nodes.turn.node import ModelCache, NodeContext, as_node
 from nodes.turn.prompts import messages_for
-from nodes.turn.request import Request
 from nodes.turn.speak import Spoken, TurnEndedError, speak
 
 CPU = DeviceName(target="cpu")

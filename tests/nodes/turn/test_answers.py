@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
 from knowledge.compiler.kernels import source
-from nodes.diagnosis import Diagnosis
-from nodes.models.usage import Bill
+from nodes.assessment import Diagnosis
 from nodes.turn.answers import (
     MAX_ECHO_CHARS,
     MAX_MOVE_CHARS,
@@ -28,6 +27,7 @@ from nodes.turn.answers import (
     parse_patch,
     read,
 )
+from nodes.usage import Bill
 from tools.patch import Patch, PatchError, numbered, unnumbered
 
 CODE = "int main() {\n  return 0;\n}\n"

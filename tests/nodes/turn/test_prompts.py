@@ -12,13 +12,13 @@ from run_samples import DEVICE, attempt, kernel, not_built, passed, profile, tas
 from harness.nouns.task import OpClass, Program, Ref, Task, TracedOp
 from harness.nouns.verdict import HeadToHead, Interval
 from knowledge.compiler.kernels.source import load
-from nodes.diagnosis import Diagnosis
+from nodes.assessment import Diagnosis
 from nodes.models.local import request_of
+from nodes.prompt_words import split
+from nodes.request import Left, Request
 from nodes.roles import Speaker
 from nodes.turn import prompts
-from nodes.turn.fences import split
 from nodes.turn.prompt_size import estimated_tokens
-from nodes.turn.request import Left, Request
 
 K = kernel("void run() {\n  int x = rows;\n}\n")
 THREADS = kernel("threads\n", parent=K)

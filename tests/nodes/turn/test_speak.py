@@ -10,16 +10,15 @@ from langchain_core.messages import AIMessage
 from run_samples import DEVICE, kernel, task, wrong
 
 from harness.nouns.errors import MachineError
-from nodes.models.conversation import exchange
-from nodes.models.replay import ReplayModel
-from nodes.models.scripted import ScriptedModel
-from nodes.node_context import ModelCache, NodeContext
+from nodes.models.local import ScriptedModel
+from nodes.models.replay import ReplayModel, exchange
+from nodes.request import Request
 from nodes.settings import Settings
 from nodes.state import RunState, Usage
+from nodes.turn.agent_loop import record
 from nodes.turn.answers import Declined, Written, parse_kernel, parse_patch
+from nodes.turn.node import ModelCache, NodeContext
 from nodes.turn.prompts import messages_for
-from nodes.turn.recording import record
-from nodes.turn.request import Request
 from nodes.turn.speak import Spoken, TurnEndedError, speak
 
 K = kernel()

@@ -12,19 +12,18 @@ from run_samples import DEVICE, kernel, task
 
 from harness.judging.device_lock import one_at_a_time
 from harness.nouns.device import DeviceName
+from nodes.models.local import ScriptedModel
 from nodes.models.playbook import PlaybookModel
 from nodes.models.replay import ReplayModel
-from nodes.models.scripted import ScriptedModel
-from nodes.models.usage import Bill
 from nodes.models.written_calls import Offer
-from nodes.node_context import ModelCache, NodeContext
+from nodes.request import Request
 from nodes.settings import Settings
 from nodes.state import RunState, Usage
+from nodes.turn.agent_loop import MAX_ANSWER_CHARS, serve, unanswered
 from nodes.turn.answers import Declined, Written, parse_kernel
-from nodes.turn.request import Request
-from nodes.turn.serving import MAX_ANSWER_CHARS, serve, unanswered
-from nodes.turn.speak import Spoken, TurnEndedError, speak
-from nodes.turn.toolbox import tools_for
+from nodes.turn.node import ModelCache, NodeContext
+from nodes.turn.speak import Spoken, TurnEndedError, speak, tools_for
+from nodes.usage import Bill
 from tools.library_tool import LOOK_UP as LOOK_UP_OF
 
 LOOK_UP = LOOK_UP_OF["cpu"]
