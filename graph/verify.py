@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from graph.export.drop_in import drop_in_files
 from graph.loading import load_task, read_source
-from harness.judging.foreign import NO_DROP_IN, NOT_WATCHED, ModuleJudge
-from harness.judging.protocol import JudgeOrder, OpenJudge
+from harness.judging.foreign import NO_DROP_IN, NOT_WATCHED
+from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
 from harness.nouns.candidate import Candidate, TargetChoice
 from harness.nouns.errors import UserError
 from harness.nouns.task import DESCRIBE_S, Direction
 from harness.nouns.tier import TierChoice
 from harness.nouns.verdict import Precision, Verdict
-from harness.targets.select import resolve_target
 from harness.tasks.direction import directed
 from nodes.state import TaskInput
-from tools.judges import open_judge, settled, terms_of
+from tools.judges import open_judge, open_module_judge
 
 PYTHON = ".py"
 
@@ -36,6 +36,7 @@ def verify(
     compile_baseline: bool = False,
     caller: bool = False,
     open_judge: OpenJudge = open_judge,
+    open_module_judge: Callable[[JudgeOrder], Judge] = open_module_judge,
 ) -> Verdict:
     """Screen, build, check and time a kernel against a task.
 
@@ -50,20 +51,16 @@ def verify(
     source = read_source(file, "Name a kernel: a C++ or CUDA source, or a Python file with class ModelNew.")
     loaded = task if isinstance(task, TaskInput) else load_task(task, direction=direction)
     order = JudgeOrder(target, isolation, precision, tolerance, describe_s=max_describe_s)
-    judge = _module_judge(order, caller=caller, sanitize=sanitize) if file.suffix == PYTHON else open_judge(order)
+    python = file.suffix == PYTHON
+    for wanted, why in ((python and caller, NO_DROP_IN), (python and sanitize, NOT_WATCHED)):
+        if wanted:
+            raise UserError(*why)
+    kernels = None if python else open_judge(order)
+    judge = kernels or open_module_judge(order)
     described = judge.describe(directed(loaded.source, direction), name=loaded.name)
     candidate = Candidate(source=source, target=judge.device.target, author="verify:file")
     verdict = judge.evaluate(described, candidate, seed=seed, compile_baseline=compile_baseline)
-    if caller and verdict.passed:
-        verdict = judge.as_called(described, candidate, verdict, drop_in_files(described, candidate))
+    if caller and verdict.passed and kernels:
+        verdict = kernels.as_called(described, candidate, verdict, drop_in_files(described, candidate))
     ran = verdict.status not in ("refused", "build_failed")
-    return verdict.sanitized(judge.sanitize(described, candidate)) if sanitize and ran else verdict
-
-
-def _module_judge(order: JudgeOrder, *, caller: bool, sanitize: bool) -> ModuleJudge:
-    """The judge of a Python file. Raises `UserError` for what it cannot say of one, before anything is run."""
-    for wanted, why in ((caller, NO_DROP_IN), (sanitize, NOT_WATCHED)):
-        if wanted:
-            raise UserError(*why)
-    settled_order = settled(order)
-    return ModuleJudge(resolve_target(settled_order.target), terms_of(settled_order))
+    return verdict.sanitized(kernels.sanitize(described, candidate)) if sanitize and ran and kernels else verdict

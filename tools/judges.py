@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 from harness.isolation.tiers import resolve_tier
+from harness.judging.foreign import ModuleJudge
 from harness.judging.local import LocalJudge
-from harness.judging.protocol import Judge, JudgeOrder
+from harness.judging.protocol import Judge, JudgeOrder, KernelJudge
 from harness.judging.terms import TIMING_S, Terms
 from harness.nouns.candidate import TargetChoice
 from harness.nouns.verdict import precision_on
@@ -25,12 +26,18 @@ def choose_target(requested: TargetChoice, ordinal: int = 0) -> Target:
     return target
 
 
-def open_judge(order: JudgeOrder) -> Judge:
+def open_judge(order: JudgeOrder) -> KernelJudge:
     """A judge that runs on this machine, the same one for the same order all through the process.
 
     Raises `MachineError` where the target's kernels cannot run here, and where there is no such isolation.
     """
     return local_judge(settled(order))
+
+
+def open_module_judge(order: JudgeOrder) -> Judge:
+    """A judge of Python files with `ModelNew`. Raises like `open_judge`."""
+    order = settled(order)
+    return ModuleJudge(resolve_target(order.target), terms_of(order))
 
 
 def settled(order: JudgeOrder) -> JudgeOrder:

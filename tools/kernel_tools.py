@@ -11,7 +11,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, ConfigDict, Field
 
-from harness.judging.protocol import Judge
+from harness.judging.protocol import KernelJudge
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.events import Judged
@@ -42,7 +42,7 @@ class KernelTools:
     def __init__(
         self,
         task: Task,
-        judge: Judge,
+        judge: KernelJudge,
         *,
         seed: int | None = None,
         known: tuple[Verdict, ...] = (),

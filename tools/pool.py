@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 
-from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
+from harness.judging.protocol import JudgeOrder, KernelJudge, OpenJudge
 from harness.machine.gpu import Gpu, usable_gpus
 from harness.nouns.errors import MachineError
 from tools.judges import open_judge
@@ -41,5 +41,5 @@ def pool(
     return tuple(partial(_opened_on, opener, ordinal) for ordinal in range(len(found)))
 
 
-def _opened_on(opener: OpenJudge, ordinal: int, order: JudgeOrder) -> Judge:
+def _opened_on(opener: OpenJudge, ordinal: int, order: JudgeOrder) -> KernelJudge:
     return opener(replace(order, ordinal=ordinal))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.judging.device_lock import held_s
-from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
+from harness.judging.protocol import JudgeOrder, KernelJudge, OpenJudge
 from harness.nouns.errors import CutegenError
 from harness.nouns.events import Event
 from harness.wire.stopping import Stop, StoppedError, stoppable
@@ -70,7 +70,7 @@ class JudgeActor:
             stop.ask()
 
 
-def _asked(judge: Judge, method: str, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+def _asked(judge: KernelJudge, method: str, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     return (judge.device, judge.tier) if method == "about" else getattr(judge, method)(*given, **named)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from harness.building.compilation import library_of
 from harness.building.linting import lint
 from harness.building.toolchain import opcodes
-from harness.judging.protocol import Judge
+from harness.judging.protocol import KernelJudge
 from harness.nouns.build import Build, Diagnostic
 from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.sanitizer_run import SanitizerRun
@@ -110,7 +110,13 @@ _TELLING = re.compile(
 
 
 def static_opinion(
-    judge: Judge, task: Task, candidate: Candidate, move: str = "", build: Build | None = None, *, tidy: bool = False
+    judge: KernelJudge,
+    task: Task,
+    candidate: Candidate,
+    move: str = "",
+    build: Build | None = None,
+    *,
+    tidy: bool = False,
 ) -> Opinion:
     """What the screen, the compiler's warnings and the machine code tell, and with `tidy` clang-tidy, where there is
     one, of a kernel for a processor. It runs nothing.
@@ -131,7 +137,7 @@ def static_opinion(
     return _opinion(WARNED if warnings else CLEAN, warnings, began, unmet)
 
 
-def sanitizer_opinion(judge: Judge, task: Task, candidate: Candidate) -> Opinion:
+def sanitizer_opinion(judge: KernelJudge, task: Task, candidate: Candidate) -> Opinion:
     """What sanitizers see of one call, on smaller sizes where the task's own take long. Raises `MachineError`."""
     began = time.monotonic()
     faults = tuple(_faults(judge.sanitize(task, candidate)))

@@ -21,7 +21,7 @@ from graph.runs.tables import drawn, figures_sheet, over_sheets, rows_sheet
 from graph.suites.folder import SuiteFolder, SuiteManifest, create_suite, reopen_suite
 from graph.suites.run import SuiteRun, SuiteTerminal
 from graph.suites.tasks import each_workload, load_suite
-from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
+from harness.judging.protocol import JudgeOrder, KernelJudge, OpenJudge
 from harness.nouns.errors import UserError
 from nodes.settings import Settings
 from tools.judges import choose_target, open_judge
@@ -89,7 +89,7 @@ def _judges(settings: Settings, *, pooled: bool) -> tuple[OpenJudge, ...]:
     return pool()
 
 
-def _devices(judge: Judge, judges: Sequence[OpenJudge]) -> str:
+def _devices(judge: KernelJudge, judges: Sequence[OpenJudge]) -> str:
     return judge.device.target if len(judges) == 1 else f"{len(judges)} devices of {judge.device.target}"
 
 

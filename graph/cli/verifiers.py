@@ -19,7 +19,7 @@ from graph.runs.folder import replace_file
 from graph.runs.tables import Sheet, drawn, markdown
 from graph.verifiers.bench import Bench, Look, ModelVerifiers, Sample, counted, looks, said_of, sheets
 from harness.judging.local import LocalJudge
-from harness.judging.protocol import Judge, JudgeOrder
+from harness.judging.protocol import JudgeOrder, KernelJudge
 from harness.targets.select import resolve_target
 from nodes.roles import KEYLESS
 from nodes.settings import Settings
@@ -65,7 +65,7 @@ def run(options: Verifiers) -> int:
     return IMPROVED if reached else NOTHING_FASTER
 
 
-def _judge(settings: Settings) -> Judge:
+def _judge(settings: Settings) -> KernelJudge:
     """Whose checks are all made, and whose timing is short: what matters is whether a kernel is right."""
     order = JudgeOrder(
         settings.target, settings.isolation, settings.precision, settings.tolerance, ordinal=settings.device
@@ -74,7 +74,7 @@ def _judge(settings: Settings) -> Judge:
     return LocalJudge(resolve_target(order.target, order.ordinal), replace(terms_of(order), timing_s=QUICK_S))
 
 
-def _verifiers(settings: Settings, judge: Judge, *, watched: bool) -> dict[str, Look]:
+def _verifiers(settings: Settings, judge: KernelJudge, *, watched: bool) -> dict[str, Look]:
     """The models' too, where there is a model to ask."""
     without = looks(judge, tidy=settings.clang_tidy, watched=watched)
     if settings.model_for("verifier") == KEYLESS:

@@ -13,7 +13,7 @@ from graph.export.drop_in import drop_in_files, judged_library
 from graph.loading import load_task, read_source
 from graph.mcp import answers
 from graph.runs.folder import RunFolder
-from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
+from harness.judging.protocol import JudgeOrder, KernelJudge, OpenJudge
 from harness.judging.roofline_bound import floor_ms
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
@@ -62,7 +62,7 @@ class Desk:
         self._lock = threading.Lock()
 
     @cached_property
-    def judge(self) -> Judge:
+    def judge(self) -> KernelJudge:
         """Opened when it is first needed: a machine that lacks something is told to who asked."""
         return self._open(self._order)
 

@@ -14,7 +14,7 @@ from threading import Lock
 from graph.runs.tables import Sheet
 from graph.verifiers.corpus import Kernel, chosen, mutants_of, right_kernels
 from harness.judging.device_lock import held_s
-from harness.judging.protocol import Judge
+from harness.judging.protocol import KernelJudge
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.frozen import Frozen
@@ -58,7 +58,7 @@ class Sample(Frozen):
         return (self.status == "passed") == (not self.operator)
 
 
-def looks(judge: Judge, *, tidy: bool = False, watched: bool = True) -> dict[str, Look]:
+def looks(judge: KernelJudge, *, tidy: bool = False, watched: bool = True) -> dict[str, Look]:
     """The verifiers that need no model, with or without clang-tidy; without the sanitizers where nothing is watched."""
     watching: dict[str, Look] = {"sanitizers": lambda task, candidate: _watched(judge, task, candidate)}
     return {
@@ -67,7 +67,7 @@ def looks(judge: Judge, *, tidy: bool = False, watched: bool = True) -> dict[str
     }
 
 
-def _watched(judge: Judge, task: Task, candidate: Candidate) -> Iterator[Opinion]:
+def _watched(judge: KernelJudge, task: Task, candidate: Candidate) -> Iterator[Opinion]:
     if judge.screen(task, candidate) is None:
         yield sanitizer_opinion(judge, task, candidate)
 
@@ -86,7 +86,7 @@ class Bench:
     """
 
     def __init__(
-        self, judge: Judge, folder: Path, *, verifiers: Mapping[str, Look], mutants: int, jobs: int = 1
+        self, judge: KernelJudge, folder: Path, *, verifiers: Mapping[str, Look], mutants: int, jobs: int = 1
     ) -> None:
         self._judge, self._verifiers, self._mutants, self._jobs = judge, verifiers, mutants, jobs
         self._folder, self._file = folder, folder / "samples.jsonl"
@@ -152,7 +152,7 @@ def read_samples(file: Path) -> list[Sample]:
     return [Sample.model_validate(json.loads(line)) for line in lines if line.endswith("}\n")]
 
 
-def _corpus(judge: Judge, mutants: int, jobs: int) -> Iterator[tuple[Kernel, str, int]]:
+def _corpus(judge: KernelJudge, mutants: int, jobs: int) -> Iterator[tuple[Kernel, str, int]]:
     for number, kernel in enumerate(right_kernels(judge, jobs)):
         yield kernel, "", 0
         made = list(mutants_of(kernel.candidate.source, judge.device.target))
@@ -161,7 +161,7 @@ def _corpus(judge: Judge, mutants: int, jobs: int) -> Iterator[tuple[Kernel, str
             yield Kernel(kernel.name, kernel.task, candidate), mutant.operator, mutant.line
 
 
-def _judged(judge: Judge, kernel: Kernel, operator: str, line: int, build: Build | None) -> Sample:
+def _judged(judge: KernelJudge, kernel: Kernel, operator: str, line: int, build: Build | None) -> Sample:
     before = held_s()
     verdict = judge.evaluate(kernel.task, kernel.candidate, build, seed=SEED)
     return Sample(
@@ -291,7 +291,7 @@ def calibration(samples: Sequence[Sample]) -> Sheet:
 class ModelVerifiers:
     """Asks the settings' verifiers about one kernel after the other. Raises `UserError` where they have no model."""
 
-    def __init__(self, settings: Settings, judge: Judge) -> None:
+    def __init__(self, settings: Settings, judge: KernelJudge) -> None:
         require_verifiers(settings)
         self._judge = judge
         self._context = NodeContext(settings, ModelCache(open_model), open_judge=lambda _: judge)

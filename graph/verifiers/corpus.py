@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from harness.building.toolchain import compiled_with
-from harness.judging.protocol import Judge
+from harness.judging.protocol import KernelJudge
 from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.task import Task
 from harness.wire.entry import stub
@@ -81,7 +81,7 @@ _EXEMPLARS = {
 }
 
 
-def right_kernels(judge: Judge, jobs: int = 1) -> Iterator[Kernel]:
+def right_kernels(judge: KernelJudge, jobs: int = 1) -> Iterator[Kernel]:
     """All of them, on the judge's target; so many tasks are described at once. Raises `MachineError`."""
     with ThreadPoolExecutor(jobs) as pool:
         for task in pool.map(lambda name: judge.describe(_TASKS[name], name=name), _TASKS):
@@ -105,7 +105,7 @@ def _resized(name: str, extents: Sequence[int]) -> str:
     return re.sub(r"^// (?:begin|end) \w+\n", "", text, flags=re.MULTILINE)
 
 
-def _written(task: Task, judge: Judge) -> Iterator[Kernel]:
+def _written(task: Task, judge: KernelJudge) -> Iterator[Kernel]:
     """The playbook's first kernel, and one that a move or more made of it."""
     target = judge.device.target
     request = Request(

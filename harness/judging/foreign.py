@@ -6,7 +6,6 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,13 +18,10 @@ from harness.judging.outcome import Case
 from harness.judging.terms import Terms, require_room
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
-from harness.nouns.contest import Contest
 from harness.nouns.device import DeviceName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import MachineError, UserError
-from harness.nouns.profile import Profile
 from harness.nouns.refusal import Refusal
-from harness.nouns.sanitizer_run import SanitizerRun
 from harness.nouns.task import Task
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import Verdict
@@ -40,9 +36,7 @@ ADVISORY = (
     "A ModelNew carries its own Python: its calls' time includes Python's, and a copy of each output for the judge, "
     "which the baseline does not make."
 )
-NOT_PROFILED = "A file with ModelNew is not profiled.", "Give the kernel itself."
 NOT_WATCHED = "A file with ModelNew is Python, whose memory no sanitizer watches.", "Leave --sanitize out."
-NO_CONTEST = "Files with ModelNew are judged one at a time.", "Give kernels."
 NO_DROP_IN = "A foreign module has no drop-in to time as a caller would.", "Leave --caller out."
 LOAD_WITHIN_S = 300.0
 """A file may compile its kernels when it is imported; PyTorch's own builder takes a minute and more."""
@@ -110,22 +104,6 @@ class ModuleJudge:
         if verdict.timing is None:
             return verdict
         return verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"advisory": ADVISORY})})
-
-    def contest(self, task: Task, candidates: Sequence[Candidate]) -> Contest:
-        """Of nothing: raises `UserError`."""
-        raise UserError(*NO_CONTEST)
-
-    def profile(self, task: Task, candidate: Candidate, verdict: Verdict) -> Profile:
-        """Of nothing: raises `UserError`."""
-        raise UserError(*NOT_PROFILED)
-
-    def sanitize(self, task: Task, candidate: Candidate) -> tuple[SanitizerRun, ...]:
-        """Of nothing: raises `UserError`."""
-        raise UserError(*NOT_WATCHED)
-
-    def as_called(self, task: Task, candidate: Candidate, verdict: Verdict, drop_in: Mapping[str, str]) -> Verdict:
-        """Of nothing: raises `UserError`."""
-        raise UserError(*NO_DROP_IN)
 
     def build(self, task: Task, candidate: Candidate) -> Build:
         """Nothing is compiled: what the runner needs to make the module, in a file of its own folder."""

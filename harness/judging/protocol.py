@@ -37,7 +37,7 @@ class JudgeOrder:
 
 
 class Judge(Protocol):
-    """Judges kernels on one device. Threads may share it; it takes turns at the device by itself.
+    """Judges candidates, kernels or Python files, on one device. Threads may share it; it takes turns at the device.
 
     Every method raises `MachineError` where the machine, and not the kernel or the task, failed: a judge that has gone
     away among them. What failed so may be asked again.
@@ -45,7 +45,7 @@ class Judge(Protocol):
 
     @property
     def device(self) -> DeviceName:
-        """On what its kernels run."""
+        """The device that candidates run on."""
         ...
 
     @property
@@ -91,6 +91,10 @@ class Judge(Protocol):
         """
         ...
 
+
+class KernelJudge(Judge, Protocol):
+    """A judge of kernels. It also times several together, profiles, sanitizes, and times the exported drop-in."""
+
     def contest(self, task: Task, candidates: Sequence[Candidate]) -> Contest:
         """Two kernels or more that have passed, and eager, timed in the same rounds; each of them is in the contest.
 
@@ -118,5 +122,5 @@ class Judge(Protocol):
         ...
 
 
-OpenJudge = Callable[[JudgeOrder], Judge]
+OpenJudge = Callable[[JudgeOrder], KernelJudge]
 """Raises `MachineError` where there is no such judge, or nothing could run on its device."""

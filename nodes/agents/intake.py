@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from langgraph.types import Overwrite
 
-from harness.judging.protocol import Judge
+from harness.judging.protocol import KernelJudge
 from harness.nouns.candidate import TargetName
 from harness.nouns.errors import UserError
 from harness.nouns.task import Direction, Task
@@ -38,7 +38,7 @@ def intake(state: RunState, node_context: NodeContext) -> Update:
     return anew(state) | {"name": state.name, "task": task, "target": target, "tier": tier}
 
 
-def described(judge: Judge, source: str, name: str, direction: Direction | None) -> Task:
+def described(judge: KernelJudge, source: str, name: str, direction: Direction | None) -> Task:
     """The task that a file's text is. Raises `UserError` where it is none, and for one that no kernel can do right."""
     task = judge.describe(directed(source, direction), name=name)
     if task.defect:

@@ -15,7 +15,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
+from harness.judging.protocol import JudgeOrder, KernelJudge, OpenJudge
 from harness.nouns.candidate import Candidate, TargetChoice
 from harness.nouns.tier import TierChoice
 from harness.wire.stopping import raise_if_stopped
@@ -92,15 +92,15 @@ class NodeContext:
         """The model that the agent speaks to."""
         return self.shelf.get(self.thread_id, self.settings.model_for(role), options_of(self.settings))
 
-    def any_judge(self) -> Judge:
+    def any_judge(self) -> KernelJudge:
         """A judge as the settings ask for one; the run then goes on with its target and its isolation."""
         return self._opened(self.settings.target, self.settings.isolation)
 
-    def judge(self, state: JudgedRun, *, quick: bool = False) -> Judge:
+    def judge(self, state: JudgedRun, *, quick: bool = False) -> KernelJudge:
         """The run's judge; a quick one finds out less of a kernel, which is enough to rank several."""
         return self._opened(require(state.target, "target"), require(state.tier, "tier"), quick=quick)
 
-    def _opened(self, target: TargetChoice, isolation: TierChoice, *, quick: bool = False) -> Judge:
+    def _opened(self, target: TargetChoice, isolation: TierChoice, *, quick: bool = False) -> KernelJudge:
         settings = self.settings
         order = JudgeOrder(
             target,

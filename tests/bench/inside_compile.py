@@ -20,10 +20,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from graph.runs.tables import markdown
-
 from graph.model.report import told_of
 from graph.model.run import ModelFolder, ModelRecord
+from graph.runs.tables import markdown
 from harness.nouns.acceptance import Acceptance
 
 ROOT, MODELS = Path(__file__).parents[2], Path(__file__).parent / "models"

@@ -13,7 +13,7 @@ from graph.cli.prompts import H200, PROCESSOR
 from graph.model.writers import problem_of
 from graph.runs.suite_record import SuiteTask
 from graph.suites.tasks import load_suite
-from harness.judging.protocol import Judge, JudgeOrder
+from harness.judging.protocol import JudgeOrder, KernelJudge
 from harness.nouns.candidate import TargetName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import CutegenError
@@ -39,7 +39,7 @@ def main(
     print(*(f"{target}: {count} of {len(tasks)}" for target, count in written.items()), sep="  ")
 
 
-def _recipe(judge: Judge, given: SuiteTask, target: TargetName) -> tuple[bool, str]:
+def _recipe(judge: KernelJudge, given: SuiteTask, target: TargetName) -> tuple[bool, str]:
     """Whether there is a first kernel; and by which recipe, or why not."""
     try:
         task = judge.describe(given.source, name=given.name)

@@ -13,13 +13,14 @@ import pytest
 from brief_judge import brief_here
 from chat_server import chat_endpoint
 from command_line import REPOSITORY, SOFTSIGN, events, softsign, wait_until
-from scripted_judge import judging_here
+from scripted_judge import ScriptedJudge, judging_here
 from softsign_script import KERNEL, written
 
 from graph.api.calls import RunResult, aoptimize, load, load_task, make_settings, optimize, resume
 from graph.runs.folder import RunFolder
 from graph.runs.record import RunRecord
 from graph.verify import verify
+from harness.judging.protocol import JudgeOrder
 from harness.nouns.errors import UserError
 from nodes.state import TaskInput
 
@@ -272,3 +273,19 @@ def test_the_lines_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     exec(compile(block, "README.md", "exec"), {})
     assert (tmp_path / "softsign" / "model_new.py").exists()
+
+
+def test_a_python_file_is_judged_by_the_judge_that_was_given(tmp_path: Path) -> None:
+    file, opened = tmp_path / "new.py", []
+    file.write_text("class ModelNew: ...\n", encoding="utf-8")
+
+    def open_module_judge(order: JudgeOrder) -> ScriptedJudge:
+        opened.append(order.target)
+        return ScriptedJudge(order)
+
+    verdict = verify(file, softsign(tmp_path), target="cpu", open_module_judge=open_module_judge)
+    assert (verdict.passed, opened) == (True, ["cpu"])
+    for asked in ({"caller": True}, {"sanitize": True}):
+        with pytest.raises(UserError, match=r"ModelNew|foreign module"):
+            verify(file, softsign(tmp_path), open_module_judge=open_module_judge, **asked)
+    assert opened == ["cpu"]

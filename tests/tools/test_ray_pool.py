@@ -12,7 +12,7 @@ from scripted_judge import ScriptedJudge
 from softsign_script import FASTER, RIGHT, SOURCE
 
 from harness.judging.device_lock import held_s
-from harness.judging.protocol import Judge, JudgeOrder
+from harness.judging.protocol import JudgeOrder, KernelJudge
 from harness.machine.gpu import Gpu
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import MachineError, UserError
@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def judges(folder: Path) -> Iterator[tuple[Judge, ...]]:
+def judges(folder: Path) -> Iterator[tuple[KernelJudge, ...]]:
     """One in each of two actors, of GPUs that are in name only."""
     try:
         yield tuple(opener(ORDER) for opener in pool(lambda: GPUS, Opens(folder), in_actors=True))
@@ -50,7 +50,7 @@ def evaluated(folder: Path) -> list[list[str]]:
     return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def test_each_sees_its_own_gpu_and_answers_as_a_judge_here(judges: tuple[Judge, ...], folder: Path) -> None:
+def test_each_sees_its_own_gpu_and_answers_as_a_judge_here(judges: tuple[KernelJudge, ...], folder: Path) -> None:
     here = ScriptedJudge(ORDER)
     task = here.describe(SOURCE, name="softsign")
     heard: list[Event] = []
@@ -70,7 +70,7 @@ def test_each_sees_its_own_gpu_and_answers_as_a_judge_here(judges: tuple[Judge, 
         judges[1].profile(task, KERNEL, wrong)
 
 
-def test_what_is_given_up_is_waited_for_no_more(judges: tuple[Judge, ...]) -> None:
+def test_what_is_given_up_is_waited_for_no_more(judges: tuple[KernelJudge, ...]) -> None:
     stop = Stop()
     stop.ask()
     with pytest.raises(StoppedError), stoppable(stop):
@@ -78,7 +78,7 @@ def test_what_is_given_up_is_waited_for_no_more(judges: tuple[Judge, ...]) -> No
 
 
 def test_a_lost_actor_costs_what_it_was_doing_and_that_is_not_done_twice(
-    judges: tuple[Judge, ...], folder: Path
+    judges: tuple[KernelJudge, ...], folder: Path
 ) -> None:
     task = ScriptedJudge(ORDER).describe(SOURCE, name="softsign")
     deadly = KERNEL.model_copy(update={"source": f"{FASTER}// DIE\n"})
@@ -91,7 +91,7 @@ def test_a_lost_actor_costs_what_it_was_doing_and_that_is_not_done_twice(
     assert evaluated(folder)[-1][0] == "GPU-a"
 
 
-def test_a_cluster_of_its_own_is_reached_from_this_machine_alone(judges: tuple[Judge, ...]) -> None:
+def test_a_cluster_of_its_own_is_reached_from_this_machine_alone(judges: tuple[KernelJudge, ...]) -> None:
     import ray
 
     assert len(judges) == 2

@@ -27,7 +27,7 @@ from graph.verifiers.bench import (
     read_samples,
 )
 from graph.verifiers.corpus import Kernel, Mutant, chosen, mutants_of
-from harness.judging.protocol import Judge, JudgeOrder
+from harness.judging.protocol import JudgeOrder, KernelJudge
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import UserError
 from harness.nouns.task import Task
@@ -132,7 +132,7 @@ def test_the_matrix_counts_alarms_and_what_is_caught() -> None:
     ]  # fmt: skip
 
 
-def corpus(judge: Judge, jobs: int) -> list[Kernel]:
+def corpus(judge: KernelJudge, jobs: int) -> list[Kernel]:
     assert jobs > 0
     return [Kernel("sums", judge.describe(TASK, name="sums"), Candidate(source=SUMS, target="cpu", author="one"))]
 

@@ -12,7 +12,7 @@ from scripted_judge import Scripted
 
 from harness.judging.device_lock import held_s
 from harness.judging.local import LocalJudge
-from harness.judging.protocol import Judge, JudgeOrder
+from harness.judging.protocol import JudgeOrder, KernelJudge
 from harness.judging.terms import Terms
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import MachineError, UserError
@@ -59,7 +59,7 @@ FAULTY = kernel(
 class Asked:
     """A judge, each of whose verdicts is asked for once."""
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: KernelJudge) -> None:
         self.judge = judge
         self.task = judge.describe(SOFTSIGN, name="softsign")
         self.verdict = cache(self._verdict)
@@ -219,7 +219,7 @@ class Gone(CpuTarget):
         raise MachineError("The device went away.", "Go on with --resume.")
 
 
-def gone(name: str, bench) -> Judge:
+def gone(name: str, bench) -> KernelJudge:
     return LocalJudge(Gone(), brief(Terms(bench.tier))) if name == "local" else Scripted()(JudgeOrder("cpu"))
 
 
