@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from harness.nouns.task import TensorSpec
 from harness.nouns.verdict import Correctness, Trial
 from harness.trusted.bench import Bench
 from harness.trusted.devices import open_device
@@ -62,7 +63,11 @@ def _try_one(bench: Bench, position: int, seed: int, trials: list[Trial]) -> Non
     trial = run_trial(bench, slot, distribution, (seed + position) % (1 << 31), timeout_s)
     if trial is not None:
         trials.append(trial)
-        raise_if_wrong(trial)
+        try:
+            raise_if_wrong(trial)
+        except WrongError as wrong:
+            shapes = (f"{spec.name} {spec.shape}" for spec in bench.signature.inputs if isinstance(spec, TensorSpec))
+            raise WrongError(f"with {', '.join(shapes)}, {wrong}") from None
 
 
 def _benches(job: MixJob, link: RunnerLink) -> list[Bench]:

@@ -1,4 +1,4 @@
-"""The workloads that a task file declares, and one that it does not.
+"""The workloads that a task file declares, and some that it does not.
 
 A file may define `WORKLOADS`, a list of dicts, or `get_workloads()` that returns one. A dict holds keyword arguments of
 `get_inputs` and `get_init_inputs` (each gets those that it has parameters for) and, besides, `name` and `dtype`.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +18,10 @@ from harness.nouns.frozen import LONGEST_NAME
 from harness.nouns.task import Variant
 
 FUNCTIONS = ("get_inputs", "get_init_inputs")
+FURTHEST = 8
+"""Times the largest declared one a size is held out."""
+MOST_FAR = 3
+"""Sizes of which each is far out once."""
 
 
 class BadWorkloadError(Exception):
@@ -45,19 +49,26 @@ def arguments_of(function: Callable[..., Any], variant: Variant) -> dict[str, An
     return {name: value for name, value in variant.arguments.items() if name in known}
 
 
-def held_out_variant(variants: Sequence[Variant], seed: int) -> Variant | None:
-    """Odd sizes between those that the file declares; None where no whole number differs between its workloads.
+def held_out_variants(variants: Sequence[Variant], seed: int) -> Iterator[tuple[Variant, ...]]:
+    """Sizes that the file does not declare; none where no whole number differs between its workloads.
 
-    A file with several workloads asks for one kernel that takes them all, so for sizes in between as well.
+    A file with several workloads asks for one kernel that takes them all, so for any sizes: odd ones close to the
+    smallest, some over all that is declared, some below that, and each far above it. Of each several, the one
+    preferred first, for some may be too large.
     """
-    first = variants[0]
-    drawn = random.Random(seed)
-    changed = {
-        name: _odd_between(values, drawn) for name in first.arguments if (values := _whole_numbers(variants, name))
-    }
-    if not changed:
-        return None
-    return Variant(name="held out", arguments=first.arguments | changed, dtype=first.dtype)
+    drawn, first = random.Random(seed), variants[0]
+    known = {name: values for name in first.arguments if (values := _whole_numbers(variants, name))}
+    if not known:
+        return
+    near = {name: _odd_between(values, drawn) for name, values in known.items()}
+    over = {name: _other_than(values, min(values), max(values), drawn) for name, values in known.items()}
+    below = {name: _other_than(set(), 1, max(1, min(values) // 2), drawn) for name, values in known.items()}
+    sizes = {"held out": [near], "over all": [over], "below all": [below]}
+    for name in [*known][:MOST_FAR]:
+        ends = ((most * max(known[name]) // 2, most * max(known[name])) for most in (FURTHEST, 4, 2))
+        sizes[f"above {name}"] = [near | {name: drawn.randint(*each) | 1} for each in ends]
+    for name, each in sizes.items():
+        yield tuple(Variant(name=name, arguments=first.arguments | chosen, dtype=first.dtype) for chosen in each)
 
 
 def _whole_numbers(variants: Sequence[Variant], name: str) -> set[int]:
@@ -72,6 +83,14 @@ def _odd_between(values: set[int], drawn: random.Random) -> int:
     chosen = drawn.randint(low, min(high, 2 * low)) | 1
     while chosen in values:
         chosen += 2
+    return chosen
+
+
+def _other_than(values: set[int], low: int, high: int, drawn: random.Random) -> int:
+    """One of a range, small ones as likely as large ones."""
+    chosen = round(low * (high / max(1, low)) ** drawn.random()) if low > 0 else drawn.randint(low, high)
+    while chosen in values:
+        chosen += 1
     return chosen
 
 

@@ -191,7 +191,7 @@ _DIRECTIONS: dict[Direction, tuple[str, ...]] = {
 
 def _general(task: Task) -> list[str]:
     several = (
-        "// One entry for all workloads, and for sizes in between: ask the tensors for size(i), stride(i), dtype().",
+        "// One entry for all workloads, and sizes up to 8 times the largest: ask the tensors for size(i), dtype().",
     )
     return [*_DIRECTIONS[task.direction], *(several if len(task.workloads) > 1 else ())]
 

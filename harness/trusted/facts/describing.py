@@ -24,7 +24,7 @@ from harness.trusted.facts.tracing import trace
 from harness.trusted.facts.watching import Watch
 from harness.trusted.reference import Reference, Value, writable
 from harness.trusted.scalar_arguments import is_free, others_taken
-from harness.trusted.variants import held_out_variant
+from harness.trusted.variants import held_out_variants
 from harness.wire.telling import tell
 
 # By the operation's name, overloads left out. Convolutions are no GEMM here: their recipes and gates differ.
@@ -34,6 +34,8 @@ REDUCTION = of_kinds("reduction", "scan", "norm", "loss") - {"batch_norm", "_nat
 RELABELLING = FREE | of_kinds("copy", "cast") | {"detach_", "scalar_tensor"}
 
 
+QUICK_BYTES, QUICK_FLOPS = 1 << 24, 1 << 28
+"""What sizes beyond the declared ones may ask for."""
 LARGE_BYTES, LARGE_FLOPS = 256 << 20, 20_000_000_000
 """A task that moves or computes more is described without its data: that takes seconds, and may not fit."""
 
@@ -173,16 +175,21 @@ def _flops_before(reference: Reference, inputs: list[Value]) -> int:
 
 
 def _held_out(source: str, name: str, seen: list[Seen]) -> list[Seen]:
-    """Shapes in between the declared ones that the file takes, too, where those differ by more than their number."""
-    variant = held_out_variant([each.variant for each in seen], int(sha256(source.encode()).hexdigest()[:8], 16))
-    if variant is None:
-        return []
-    try:
-        between = _look(source, name, variant)
-        _require_one_entry(seen[0], between)
-    except UserError:
-        return []  # the file does not take such sizes: nobody claims that a kernel should
-    return [between]
+    """Sizes that the file does not declare and takes, too, none of them larger than what it declares or is quick."""
+    found = list[Seen]()
+    most = max(each.nbytes for each in seen), max(each.flops for each in seen)
+    seed = int(sha256(source.encode()).hexdigest()[:8], 16)
+    for variants in held_out_variants([each.variant for each in seen], seed):
+        for variant in variants:
+            try:
+                other = _look(source, name, variant)
+                _require_one_entry(seen[0], other)
+            except UserError:
+                continue  # the file does not take such sizes: nobody claims that a kernel should
+            if other.nbytes <= max(most[0], QUICK_BYTES) and other.flops <= max(most[1], QUICK_FLOPS):
+                found.append(other)
+                break
+    return found
 
 
 def _require_one_entry(first: Seen, other: Seen) -> None:

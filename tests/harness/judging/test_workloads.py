@@ -56,7 +56,8 @@ def test_every_workload_is_described(bench):
     (other,) = task.other_programs
     assert other.names == task.program.names and other.ops[0].results[0].shape == (264, 296)
     assert not task.only(task.workloads[1]).other_programs
-    (held,) = task.held_out
+    held, *further = task.held_out
+    assert [work.name for work in further] == ["over all", "below all", "above rows", "above columns"]
     assert all(extent % 2 for extent in held.signature.inputs[0].shape)
     text = stub(task, "cpu")
     assert "shape (264, 296)" in text
@@ -71,7 +72,7 @@ def test_a_kernel_for_all_of_them_passes_with_a_timing_each(bench):
     assert names == ["rows=130 columns=140", "large", "held out", "all by turns"]
     first, second, held, turns = verdict.workloads
     assert held.timing is None
-    assert len(turns.correctness.trials) == 6
+    assert len(turns.correctness.trials) == 14
     assert len(held.correctness.trials) == len(first.correctness.trials)
     mean = math.sqrt(first.timing.speedup * second.timing.speedup)
     assert verdict.timing.speedup == pytest.approx(mean)

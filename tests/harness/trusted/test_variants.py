@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.nouns.task import Variant
-from harness.trusted.variants import BadWorkloadError, arguments_of, declared_variants, held_out_variant
+from harness.trusted.variants import BadWorkloadError, arguments_of, declared_variants, held_out_variants
 
 
 def module(**names: object) -> ModuleType:
@@ -53,17 +53,17 @@ def test_declarations_that_cannot_be_used(workloads, words):
 @pytest.mark.parametrize("seed", range(20))
 def test_a_held_out_one_has_odd_sizes_in_between(seed):
     given = [Variant(arguments={"rows": 64, "columns": 7, "eps": 0.1}), Variant(arguments={"rows": 256, "columns": 7})]
-    held = held_out_variant(given, seed)
+    held = next(held_out_variants(given, seed))[0]
     assert held.arguments["rows"] % 2 == 1
     assert 64 <= held.arguments["rows"] <= 257
     assert held.arguments["columns"] == 7
-    assert held == held_out_variant(given, seed)
+    assert held == next(held_out_variants(given, seed))[0]
 
 
 @given(st.sets(st.integers(1, 40), min_size=2, max_size=12), st.integers(0, 99))
 def test_a_held_out_size_is_none_of_the_declared_ones(sizes, seed):
     declared = [Variant(arguments={"rows": size}, dtype="float16") for size in sizes]
-    held = held_out_variant(declared, seed)
+    held = next(held_out_variants(declared, seed))[0]
     rows = held.arguments["rows"]
     assert rows not in sizes
     assert rows % 2 == 1
@@ -71,8 +71,20 @@ def test_a_held_out_size_is_none_of_the_declared_ones(sizes, seed):
     assert (held.name, held.dtype) == ("held out", "float16")
 
 
+@given(st.sets(st.integers(1, 400), min_size=2, max_size=5), st.integers(0, 99))
+def test_further_ones_lie_over_all_that_is_declared_below_and_above(sizes, seed):
+    declared = [Variant(arguments={"rows": size, "eps": 0.1}) for size in sizes]
+    over, below, above = [*held_out_variants(declared, seed)][1:]
+    assert min(sizes) <= over[0].arguments["rows"] <= max(sizes) + len(sizes)
+    assert over[0].arguments["rows"] not in sizes
+    assert 1 <= below[0].arguments["rows"] <= max(1, min(sizes) // 2)
+    far = [each.arguments["rows"] / max(sizes) for each in above]
+    assert all(most / 2 - 1 < ratio <= most + 1 for ratio, most in zip(far, (8, 4, 2), strict=True))
+    assert above[0].arguments["eps"] == 0.1
+
+
 def test_nothing_is_held_out_where_no_size_differs():
     plain = Variant(arguments={"rows": 4, "flag": True, "eps": 0.5})
-    assert held_out_variant([plain], 1) is None
+    assert [*held_out_variants([plain], 1)] == []
     other = Variant(arguments={"rows": 4, "flag": False, "eps": 0.7})
-    assert held_out_variant([plain, other], 1) is None
+    assert [*held_out_variants([plain, other], 1)] == []
