@@ -35,10 +35,12 @@ def assembled(
     graphs: bool = False,
     mode: str = "",
     told: Mapping[str, str] | None = None,
+    gpu: str = "",
 ) -> str:
     """The file for the regions of these names; `graphs` has its calls replayed as CUDA graphs.
 
-    In a `mode` of torch.compile Inductor compiles it; `told` is what the file says of regions, by name.
+    In a `mode` of torch.compile Inductor compiles it; `told` is what the file says of regions, by name, and `gpu` the
+    one that they were timed on.
     """
     chosen = {region.name: [_place(capture, place) for place in region.places]
               for region in plan.regions if region.name in names}  # fmt: skip
@@ -52,6 +54,7 @@ def assembled(
         parts=[part.path for part in capture.parts],
         graphs=graphs,
         mode=mode,
+        gpu=gpu,
         told=pprint.pformat(dict(told or {}), width=116, sort_dicts=False),
     )
 

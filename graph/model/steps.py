@@ -186,6 +186,7 @@ def acceptor(state: ModelState, node_context: NodeContext, bench: Workbench, dea
         graphs=acceptance.accepted and acceptance.graphs,
         mode=acceptance.mode if acceptance.form == "compiled" else "",
         told=told_of(acceptance),
+        gpu=acceptance.gpu,
     )
     return {"acceptance": acceptance}
 
@@ -207,14 +208,15 @@ def write_assembled(
     graphs: bool,
     mode: str = "",
     told: Mapping[str, str] | None = None,
+    gpu: str = "",
 ) -> None:
-    """Write the model with these regions, compiled where there is a `mode`, with what is `told` of each of them.
+    """Write the model with these regions, compiled where there is a `mode`, with what is `told` of each, and the `gpu`.
 
     With neither regions in it nor CUDA graphs none lies there. Raises `MachineError`.
     """
     if names or graphs:
         captured, plan = require(state.capture, "capture"), require(state.plan, "plan")
-        text = assembled(captured, plan, names, graphs=graphs, mode=mode, told=told or {})
+        text = assembled(captured, plan, names, graphs=graphs, mode=mode, told=told or {}, gpu=gpu)
         replace_file(folder / FILE, text)
     else:
         (folder / FILE).unlink(missing_ok=True)

@@ -71,6 +71,7 @@ def accept(job: AcceptJob) -> dict[str, Any]:
         whole.made.clear()
         whole.wanted.clear()
         told = {
+            "gpu": torch.cuda.get_device_name() if device.queues else "",
             "conditions": conditions(job.device, job.modes),
             "eager_peak_bytes": eager_peak,
             "peak_bytes": _fast_peak(whole, found, held),

@@ -392,7 +392,7 @@ def model_of(folder: Path, kernel: Path, mode: str = "") -> Path:
     """A model's folder that is left with this region's kernel."""
     shutil.copytree(kernel, folder / "regions" / "gate")
     told = "{'gate': 'kept at 2 places'}"
-    values = {"regions": "{'gate': []}", "parts": [""], "graphs": False, "mode": mode, "told": told}
+    values = {"regions": "{'gate': []}", "parts": [""], "graphs": False, "mode": mode, "told": told, "gpu": ""}
     (folder / "model_fast.py").write_text(rendered("model_fast.py.j2", title="A model.", **values))
     return folder
 

@@ -35,7 +35,7 @@ class Net(nn.Module):
 def file(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     path = tmp_path_factory.mktemp("fast") / "model_fast.py"
     path.write_text(
-        rendered("model_fast.py.j2", title="net", regions="{}", parts=[""], graphs=True, mode="", told="{}")
+        rendered("model_fast.py.j2", title="net", regions="{}", parts=[""], graphs=True, mode="", told="{}", gpu="")
     )
     return load_drop_in(path)
 

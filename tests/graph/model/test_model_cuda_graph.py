@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import warnings
 from types import ModuleType
 from typing import Any
 
@@ -49,7 +50,7 @@ class Same(Net):
 def file(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     path = tmp_path_factory.mktemp("fast") / "model_fast.py"
     path.write_text(
-        rendered("model_fast.py.j2", title="net", regions="{}", parts=[""], graphs=True, mode="", told="{}")
+        rendered("model_fast.py.j2", title="net", regions="{}", parts=[""], graphs=True, mode="", told="{}", gpu="")
     )
     return load_drop_in(path)
 
@@ -107,6 +108,17 @@ def test_a_replayed_call_gives_what_a_call_gives_and_later_ones_change_none_of_i
     net.linear.weight.mul_(2)
     assert torch.equal(fast(x), net(x)), "what is written into a weight is seen"
     assert fast.kernels.replays == 3
+
+
+def test_on_another_gpu_than_it_was_timed_on_it_says_so(file: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a small GPU")
+    monkeypatch.setattr(file, "GPU", "a large GPU")
+    with pytest.warns(UserWarning, match="timed on a large GPU, and this is a small GPU"):
+        file._compare_devices()
+    monkeypatch.setattr(file, "GPU", "a small GPU")
+    with warnings.catch_warnings(action="error"):
+        file._compare_devices()
 
 
 def test_moved_weights_other_streams_and_other_types_are_not_replayed(
