@@ -28,16 +28,16 @@ serve: .make/test
 test test-all goldens fuzz: export PYTHONDONTWRITEBYTECODE :=
 
 # Three processes on two cores, for many tests wait: for a compiler, or their turn at the clock. Whoever is done takes over
-# half of what another has left. Then, with nothing beside them, those that assert on measured times. Most drive real processes
-# against real clocks: what fails is run once more, and the end of the output names it and why it failed.
+# half of what another has left. Then, with nothing beside them, those that assert on measured times. What tests/scheduling.py
+# names waits on real clocks and is run once more where it fails: the end of the output names it and why it failed.
 test: .make/test check
-	$(BIN)/python -m pytest -n 3 --dist worksteal --reruns 1 -m "not alone"
-	$(BIN)/python -m pytest --reruns 1 -m alone $(ALONE)
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not alone"
+	$(BIN)/python -m pytest -m alone $(ALONE)
 
 # The same, and every kernel that is held as golden compiled and compared anew: for another g++, nvcc or torch.
 test-all: .make/test check
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not alone" --reruns 1 --goldens prove
-	$(BIN)/python -m pytest --reruns 1 -m alone $(ALONE)
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not alone" --goldens prove
+	$(BIN)/python -m pytest -m alone $(ALONE)
 
 # After what renders kernels has changed: compiles and compares what reads differently, and holds it as golden.
 goldens: .make/test

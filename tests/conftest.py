@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from scheduling import LONG_ON_A_GPU, mixed, scope_of
+from scheduling import LONG_ON_A_GPU, WAITS_ON_CLOCKS, mixed, scope_of
 
 # `make test` says the same of the same tree, whenever and wherever it is run; `make fuzz` looks for what it has missed.
 # No deadlines: a busy machine is no failure.
@@ -29,9 +29,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mix the files of all folders; on a GPU, put first what takes longest there."""
+    """Mix the files of all folders; on a GPU, put first what takes longest there. What waits on clocks has two tries."""
     long = LONG_ON_A_GPU if config.getoption("markexpr") == "gpu" else ()
     ranks = {name: rank for rank, name in enumerate(long)}
+    for item in items:
+        if item.path.stem in WAITS_ON_CLOCKS:
+            item.add_marker(pytest.mark.flaky(reruns=1))
     items.sort(key=lambda item: (ranks.get(item.path.stem, len(long)), mixed(item.path), str(item.path)))
 
 

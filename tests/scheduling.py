@@ -15,6 +15,19 @@ LONG_ON_A_GPU = ("test_ending_on_gpu", *SHARING_A_BUILD, "test_device_sanitizers
 """What takes longest there."""
 
 
+WAITS_ON_CLOCKS = (
+    "test_cancelling", "test_cli_errors", "test_cli_interrupt", "test_cli_suite", "test_endpoint_watch",
+    "test_hostile_endpoints", "test_mcp_command", "test_mcp_desk", "test_model_endpoint", "test_process",
+    "test_progress", "test_ray_pool", "test_running", "test_runs", "test_server", "test_server_threads",
+    "test_stopping", "test_store", "test_suite_jobs", "test_suite_resume", "test_tree",
+)  # fmt: skip
+"""Files whose tests wait for servers, signals and other processes: what fails there is run once more. Never those that
+judge: a cheat that passes one time in eight is a hole, and no noise."""
+
+NEVER_AGAIN = ("cheats", "harness/candidate", "harness/checks", "harness/judging", "harness/screen", "harness/trusted")
+"""Folders whose tests have one try."""
+
+
 def mixed(file: Path) -> str:
     """A rank by which neighbours in a folder are none in the run: what compiles is spread among what waits its turn."""
     return hashlib.sha256(file.stem.encode()).hexdigest()

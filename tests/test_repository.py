@@ -11,6 +11,7 @@ from importlib import import_module, metadata
 from pathlib import Path
 
 import pytest
+from scheduling import NEVER_AGAIN, WAITS_ON_CLOCKS
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("graph", "nodes", "tools", "knowledge", "harness")
@@ -160,3 +161,17 @@ def test_no_two_test_files_have_one_name() -> None:
     """pytest imports them by their names: of two alike, in whatever folders, only one is run."""
     names = [file.name for file in (ROOT / "tests").rglob("test_*.py")]
     assert sorted(set(names)) == sorted(names)
+
+
+def test_no_test_that_judges_is_run_again() -> None:
+    files = {file.stem: file for file in (ROOT / "tests").rglob("test_*.py")}
+    again = [files[name] for name in WAITS_ON_CLOCKS]
+    assert not [file for file in again for folder in NEVER_AGAIN if file.is_relative_to(ROOT / "tests" / folder)]
+    assert all((ROOT / "tests" / folder).is_dir() for folder in NEVER_AGAIN)
+    assert "--reruns" not in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_what_waits_on_a_clock_has_two_tries_and_nothing_else_has(request: pytest.FixtureRequest) -> None:
+    assert request.node.get_closest_marker("flaky") is None
+    found = [item for item in request.session.items if item.path.stem in WAITS_ON_CLOCKS]
+    assert all(item.get_closest_marker("flaky").kwargs == {"reruns": 1} for item in found)
