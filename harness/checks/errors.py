@@ -5,7 +5,8 @@ elements. So elements of cancelled sums are judged by the size of the terms arou
 alike: a softmax over 400,000 columns is as strict as a matrix product.
 
 Where reference or oracle is infinite or NaN a result must be what either says: the reference overflowed on its way, or
-lost a sign with what vanished, and a better formula need not. Among special inputs the reference is not always defined:
+lost a sign with what vanished, and a better formula need not. Where the reference overflowed on its way, a result may
+be infinite, NaN or zero as well: an fma overflows elsewhere, and a number over an infinity is zero. Among special inputs the reference is not always defined:
 see `Scope` (`harness/checks/expected.py`).
 """
 
@@ -322,6 +323,8 @@ class _Ruler:
         error = torch.where(error.isnan(), math.inf, error)
         special = ~(torch.isfinite(reference) & torch.isfinite(oracle))
         right = _same(result, reference) | _same(result.double(), oracle)  # it may vanish where the exact is negative
+        overflowed = ~torch.isfinite(reference) & torch.isfinite(oracle) & torch.isfinite(oracle.to(reference.dtype))
+        right |= overflowed & (~torch.isfinite(result) | (result == 0))  # on another way elsewhere, or divided by that
         if self.scope == "reduced":
             right |= (reference.isnan() & ~torch.isfinite(result)) | (reference.isinf() & result.isnan())
         error = torch.where(special & right, 0.0, error)

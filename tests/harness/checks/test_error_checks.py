@@ -194,6 +194,16 @@ def test_a_better_formula_may_stay_finite_where_the_reference_overflows_on_its_w
     assert compare(torch.tensor([50.0, 1.0]), wanted).bad_fraction == 0.5
 
 
+@pytest.mark.parametrize("other", [math.inf, -math.inf, math.nan, 0.0])
+def test_another_order_may_overflow_elsewhere_where_the_reference_overflows_on_its_way(other):
+    """x / (|a * b - c * d| + 1) with large factors: the difference of two infinities, or an fma with one."""
+    wanted = Expected("output", torch.tensor([0.3, 1.0]).double(), torch.tensor([math.nan, 1.0]))
+    assert compare(torch.tensor([other, 1.0]), wanted).bad_fraction == 0
+    assert compare(torch.tensor([other, 1.0]), expected(torch.tensor([0.3, 1.0]).double())).bad_fraction == 0.5
+    beyond = Expected("output", torch.tensor([1e300, 1.0]).double(), torch.tensor([math.inf, 1.0]))
+    assert compare(torch.tensor([other, 1.0]), beyond).bad_fraction == (0 if other == math.inf else 0.5)
+
+
 def special(oracle: list[float], reference: list[float], scope: str = "defined") -> Expected:
     return Expected("output", torch.tensor(oracle, dtype=torch.float64), torch.tensor(reference), scope)
 
