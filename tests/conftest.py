@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mix the files of all folders; on a GPU, put first what takes longest there. What waits on clocks has two tries."""
+    """Mix the files of all folders; on a GPU, put first what takes longest. What waits on clocks has two tries."""
     long = LONG_ON_A_GPU if config.getoption("markexpr") == "gpu" else ()
     ranks = {name: rank for rank, name in enumerate(long)}
     for item in items:

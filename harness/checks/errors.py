@@ -6,8 +6,8 @@ alike: a softmax over 400,000 columns is as strict as a matrix product.
 
 Where reference or oracle is infinite or NaN a result must be what either says: the reference overflowed on its way, or
 lost a sign with what vanished, and a better formula need not. Where the reference overflowed on its way, a result may
-be infinite, NaN or zero as well: an fma overflows elsewhere, and a number over an infinity is zero. Among special inputs the reference is not always defined:
-see `Scope` (`harness/checks/expected.py`).
+be infinite, NaN or zero as well: an fma overflows elsewhere, and a number over an infinity is zero. Among special
+inputs the reference is not always defined: see `Scope` (`harness/checks/expected.py`).
 """
 
 from __future__ import annotations
@@ -321,14 +321,18 @@ class _Ruler:
         """|result - oracle|; 0 where a result that is not finite, or not expected to be, is right, else infinity."""
         error = (result.double() - oracle).abs_()
         error = torch.where(error.isnan(), math.inf, error)
-        special = ~(torch.isfinite(reference) & torch.isfinite(oracle))
+        special = ~(torch.isfinite(result) & torch.isfinite(reference) & torch.isfinite(oracle))
         right = _same(result, reference) | _same(result.double(), oracle)  # it may vanish where the exact is negative
-        overflowed = ~torch.isfinite(reference) & torch.isfinite(oracle) & torch.isfinite(oracle.to(reference.dtype))
-        right |= overflowed & (~torch.isfinite(result) | (result == 0))  # on another way elsewhere, or divided by that
+        right |= self._overflowed(oracle, reference) & (~torch.isfinite(result) | (result == 0))
         if self.scope == "reduced":
             right |= (reference.isnan() & ~torch.isfinite(result)) | (reference.isinf() & result.isnan())
         error = torch.where(special & right, 0.0, error)
         return torch.where(torch.isfinite(result), error, 0.0) if self.scope == "finite" else error
+
+    def _overflowed(self, oracle: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+        """Where the reference has lost on its way what is in range: it is not finite, or zero over an infinity."""
+        off = (reference == 0) & (oracle.abs() > UNDEFINED * self._weight(oracle))
+        return (~torch.isfinite(reference) | off) & torch.isfinite(oracle.to(reference.dtype))
 
     def _weight(self, oracle: torch.Tensor) -> torch.Tensor:
         return oracle.abs().add_(self.scale).nan_to_num_(nan=1.0)

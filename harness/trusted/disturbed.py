@@ -17,15 +17,22 @@ from harness.trusted.reference import Value
 RUNS = 3
 LOOKED_AT = 1 << 16
 """Elements of an output that tell how far two results are apart."""
-_MOVED = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+WIDE = (torch.float64, torch.float32)
+_MOVED = (*WIDE, torch.float16, torch.bfloat16)
 
 
 def disturbed(
-    run: Callable[[list[Value]], list[torch.Tensor]], inputs: list[Value], results: Sequence[torch.Tensor]
+    run: Callable[[list[Value]], list[torch.Tensor]],
+    inputs: list[Value],
+    results: Sequence[torch.Tensor],
+    types: Sequence[torch.dtype] = _MOVED,
 ) -> list[float]:
-    """For each result of `run` how far (scaled) the disturbed ones are away from it; above 0 for floating point."""
-    found = [torch.finfo(result.dtype).eps if result.is_floating_point() else 0.0 for result in results]
-    for others in _others(run, inputs, results[0].device):
+    """For each result of `run` how far (scaled) the disturbed ones are away from it; above 0 for `types`.
+
+    Numbers of `types` are moved, others are as exact as they are.
+    """
+    found = [torch.finfo(result.dtype).eps if result.dtype in types else 0.0 for result in results]
+    for others in _others(run, inputs, results[0].device, types):
         found = [max(most, _largest(*pair)) for most, *pair in zip(found, others, results, strict=True)]
     return found
 
@@ -44,23 +51,33 @@ def spread_of(
 
 
 def _others(
-    run: Callable[[list[Value]], list[torch.Tensor]], inputs: list[Value], place: torch.device
+    run: Callable[[list[Value]], list[torch.Tensor]],
+    inputs: list[Value],
+    place: torch.device,
+    types: Sequence[torch.dtype] = _MOVED,
 ) -> Iterator[list[torch.Tensor]]:
     generator = torch.Generator(place).manual_seed(0)
     for _ in range(RUNS):
-        moved = [_moved(value.clone(), generator) if isinstance(value, torch.Tensor) else value for value in inputs]
-        with _Disturbed(generator):
+        moved = [
+            _moved(value.clone(), generator, types) if isinstance(value, torch.Tensor) else value for value in inputs
+        ]
+        with _Disturbed(generator, types):
             others = run(moved)
         yield others
 
 
 def distance(result: torch.Tensor, exact: torch.Tensor) -> float:
-    """How far (rms, over the larger rms) two results are apart, by a sample of what is finite in both."""
+    """How far (rms, over the larger rms) a result is from the exact one, by a sample of what is finite in both.
+
+    Where some of it overflowed, zeros may be numbers over an infinity, and say nothing either.
+    """
     if not result.is_floating_point():
         return 0.0
     step = max(1, exact.numel() // LOOKED_AT)
     one, other = (tensor.reshape(-1)[::step].double() for tensor in (result, exact))
     finite = torch.isfinite(one) & torch.isfinite(other)
+    if not finite.all():
+        finite &= (one != 0) | (other == 0)
     off = torch.where(finite, one - other, 0.0)
     scale = max(float(torch.linalg.vector_norm(torch.where(finite, each, 0.0))) for each in (one, other))
     return float(torch.linalg.vector_norm(off)) / scale if scale > 0 else 0.0
@@ -80,9 +97,9 @@ def _largest(result: torch.Tensor, exact: torch.Tensor) -> float:
 class _Disturbed(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Moves each number that an operation computes from numbers with a fraction; views and constants stay."""
 
-    def __init__(self, generator: torch.Generator) -> None:
+    def __init__(self, generator: torch.Generator, types: Sequence[torch.dtype]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._generator = generator
+        self._generator, self._types = generator, types
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Called by torch for each operation."""
@@ -91,13 +108,13 @@ class _Disturbed(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if computed and not any(each.alias_info and not each.alias_info.is_write for each in func._schema.returns):
             for tensor in _flat((result,)):
                 if isinstance(tensor, torch.Tensor):
-                    _moved(tensor, self._generator)
+                    _moved(tensor, self._generator, self._types)
         return result
 
 
-def _moved(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def _moved(tensor: torch.Tensor, generator: torch.Generator, types: Sequence[torch.dtype]) -> torch.Tensor:
     """The same tensor, each element times 1 and up to one unit of the last place, more or less."""
-    if tensor.dtype not in _MOVED:
+    if tensor.dtype not in types:
         return tensor
     units = torch.rand(tensor.shape, generator=generator, device=tensor.device, dtype=torch.float32)
     step = units.mul_(2).sub_(1).double().mul_(torch.finfo(tensor.dtype).eps)

@@ -20,7 +20,7 @@ from harness.checks.errors import Further, explained_error, floor_of, scaled_err
 from harness.checks.threads import one_thread
 from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass
-from harness.trusted.disturbed import distance, disturbed
+from harness.trusted.disturbed import WIDE, distance, disturbed
 from harness.trusted.explained import explained
 from harness.trusted.observed import Observed, choice_of, shifts_of
 from harness.trusted.reach import tensors_of
@@ -237,12 +237,19 @@ class Oracle:
         return ""
 
     def noise(
-        self, inputs: list[Value], weights: dict[str, torch.Tensor], results: Sequence[torch.Tensor]
+        self,
+        inputs: list[Value],
+        weights: dict[str, torch.Tensor],
+        results: Sequence[torch.Tensor],
+        *,
+        wide: bool = False,
     ) -> list[float]:
-        """How far off (scaled) each of PyTorch's results may be, by itself: see `disturbed`."""
+        """How far off (scaled) each of PyTorch's results may be, by itself: see `disturbed`. `wide`: numbers of 16 bits
+        are as exact as they are."""
         model = self._reference.replica()
         self._reference.load(model, weights)
-        return disturbed(lambda given: self._reference.run(given, model), inputs, results)
+        types = {"types": WIDE} if wide else {}
+        return disturbed(lambda given: self._reference.run(given, model), inputs, results, **types)
 
 
 @contextmanager

@@ -136,3 +136,99 @@ void run(TensorView x, TensorView y) {
   for (int64_t i = 0; i < 64 * 90; ++i)
     out(y)[i] = (in(x)[i] - mean[i % 90]) / (std::sqrt(square[i % 90] / 63) + 1e-3f);
 }
+//// layer norm: Welford, one element after another
+void run(TensorView x, TensorView w, TensorView b, TensorView y) {
+  for (int64_t r = 0; r < 40; ++r) {
+    float const* row = in(x) + r * 200;
+    float mean = 0, m2 = 0;
+    for (int k = 0; k < 200; ++k) {
+      float const delta = row[k] - mean;
+      mean += delta / (k + 1);
+      m2 += delta * (row[k] - mean);
+    }
+    float const scale = 1 / std::sqrt(m2 / 200 + 1e-5f);
+    for (int i = 0; i < 200; ++i) out(y)[r * 200 + i] = (row[i] - mean) * scale * in(w)[i] + in(b)[i];
+  }
+}
+//// layer norm: Welford by chunks of fifty
+void run(TensorView x, TensorView w, TensorView b, TensorView y) {
+#pragma omp parallel for
+  for (int64_t r = 0; r < 40; ++r) {
+    float const* row = in(x) + r * 200;
+    float mean = 0, m2 = 0, count = 0;
+    for (int first = 0; first < 200; first += 50) {
+      float part = 0, squares = 0;
+      for (int i = 0; i < 50; ++i) part += row[first + i];
+      part /= 50;
+      for (int i = 0; i < 50; ++i) squares += (row[first + i] - part) * (row[first + i] - part);
+      float const delta = part - mean, all = count + 50;
+      mean += delta * (50 / all);
+      m2 += squares + delta * delta * (count * 50 / all);
+      count = all;
+    }
+    float const scale = 1 / std::sqrt(m2 / 200 + 1e-5f);
+    for (int i = 0; i < 200; ++i) out(y)[r * 200 + i] = (row[i] - mean) * scale * in(w)[i] + in(b)[i];
+  }
+}
+//// variances
+// get: torch.randn(30, 150)
+// forward x: return x.var(dim=1)
+//// variances: Welford
+void run(TensorView x, TensorView y) {
+  for (int64_t r = 0; r < 30; ++r) {
+    float mean = 0, m2 = 0;
+    for (int k = 0; k < 150; ++k) {
+      float const v = in(x)[r * 150 + k], delta = v - mean;
+      mean += delta / (k + 1);
+      m2 += delta * (v - mean);
+    }
+    out(y)[r] = m2 / 149;
+  }
+}
+//// variances: shifted by the first element
+void run(TensorView x, TensorView y) {
+  for (int64_t r = 0; r < 30; ++r) {
+    float const* row = in(x) + r * 150;
+    double sum = 0, squares = 0;
+    for (int k = 0; k < 150; ++k) {
+      double const d = static_cast<double>(row[k]) - row[0];
+      sum += d;
+      squares += d * d;
+    }
+    out(y)[r] = static_cast<float>((squares - sum * sum / 150) / 149);
+  }
+}
+//// instance norm
+// get: torch.randn(3, 5, 11, 12)
+// forward x: return F.instance_norm(x)
+//// instance norm: Welford with a table of reciprocals
+void run(TensorView x, TensorView y) {
+  std::vector<float> inverse(132);
+  for (int k = 0; k < 132; ++k) inverse[k] = 1.f / (k + 1);
+  for (int64_t p = 0; p < 15; ++p) {
+    float const* plane = in(x) + p * 132;
+    float mean = 0, m2 = 0;
+    for (int k = 0; k < 132; ++k) {
+      float const delta = plane[k] - mean;
+      mean = std::fma(delta, inverse[k], mean);
+      m2 = std::fma(delta, plane[k] - mean, m2);
+    }
+    float const scale = 1 / std::sqrt(m2 / 132 + 1e-5f);
+    for (int i = 0; i < 132; ++i) out(y)[p * 132 + i] = (plane[i] - mean) * scale;
+  }
+}
+//// residual and norm
+// init: self.norm = nn.LayerNorm(64)
+// get: torch.randn(20, 64), torch.randn(20, 64)
+// forward x, r: return self.norm(x + r)
+//// residual and norm: the sum kept in a row
+void run(TensorView x, TensorView r, TensorView w, TensorView b, TensorView y) {
+  std::unique_ptr<float[]> row(new float[64]);
+  for (int64_t k = 0; k < 20; ++k) {
+    for (int i = 0; i < 64; ++i) row[i] = in(x)[k * 64 + i] + in(r)[k * 64 + i];
+    float const mean = lanes(64, [&](int64_t i) { return row[i]; }) / 64;
+    float const var = lanes(64, [&](int64_t i) { return (row[i] - mean) * (row[i] - mean); }) / 64;
+    float const scale = 1 / std::sqrt(var + 1e-5f);
+    for (int i = 0; i < 64; ++i) out(y)[k * 64 + i] = (row[i] - mean) * scale * in(w)[i] + in(b)[i];
+  }
+}

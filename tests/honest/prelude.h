@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <numeric>
 #include <vector>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>

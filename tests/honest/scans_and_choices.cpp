@@ -97,3 +97,75 @@ void run(TensorView x, TensorView y) {
     out<int8_t>(y)[i] = static_cast<int8_t>(std::min(std::max(v, -127.f), 127.f));
   }
 }
+//// running maxima
+// get: torch.randn(30, 60)
+// forward x: return torch.cummax(x, 1).values
+//// running maxima: NaN stays
+void run(TensorView x, TensorView y) {
+  for (int r = 0; r < 30; ++r) {
+    float most = -std::numeric_limits<float>::infinity();
+    for (int i = 0; i < 60; ++i) {
+      float const v = in(x)[r * 60 + i];
+      if (!(v < most) && !std::isnan(most)) most = v;
+      out(y)[r * 60 + i] = most;
+    }
+  }
+}
+//// medians
+// get: torch.randn(40, 31)
+// forward x: return x.median(1).values
+//// medians: nth element
+void run(TensorView x, TensorView y) {
+  for (int r = 0; r < 40; ++r) {
+    std::array<float, 31> row;
+    std::copy_n(in(x) + r * 31, 31, row.begin());
+    auto const broken = std::find_if(row.begin(), row.end(), [](float v) { return std::isnan(v); });
+    if (broken == row.end()) std::nth_element(row.begin(), row.begin() + 15, row.end());
+    out(y)[r] = broken == row.end() ? row[15] : *broken;
+  }
+}
+//// differences
+// get: torch.randn(20, 40)
+// forward x: return x[:, 1:] - x[:, :-1]
+//// differences: std
+void run(TensorView x, TensorView y) {
+  for (int r = 0; r < 20; ++r)
+    std::transform(in(x) + r * 40 + 1, in(x) + r * 40 + 40, in(x) + r * 40, out(y) + r * 39, std::minus<float>());
+}
+//// third largest
+// get: torch.randn(40, 25)
+// forward x: return torch.topk(x, 3, dim=1).values[:, 2]
+//// third largest: insertion
+void run(TensorView x, TensorView y) {
+  auto above = [](float a, float b) { return (std::isnan(a) && !std::isnan(b)) || a > b; };
+  for (int r = 0; r < 40; ++r) {
+    float best[4];
+    int held = 0;
+    for (int i = 0; i < 25; ++i) {
+      int k = std::min(held, 3);
+      for (best[k] = in(x)[r * 25 + i]; k > 0 && above(best[k], best[k - 1]); --k) std::swap(best[k], best[k - 1]);
+      held = std::min(held + 1, 3);
+    }
+    out(y)[r] = best[2];
+  }
+}
+//// one of each
+// get: torch.randint(0, 9, (50,))
+// forward x: return F.one_hot(x, 9).float()
+//// one of each: comparisons
+void run(TensorView x, TensorView y) {
+  for (int i = 0; i < 450; ++i) out(y)[i] = in<int64_t>(x)[i / 9] == i % 9;
+}
+//// linear recurrence
+// get: torch.rand(16, 8) * 0.9, torch.randn(16, 8)
+// forward a, x: p = torch.cumprod(torch.cat([torch.ones(16, 1), a[:, 1:]], 1), 1); return p * x[:, :1]
+//// linear recurrence: a running factor
+void run(TensorView a, TensorView x, TensorView y) {
+  for (int r = 0; r < 16; ++r) {
+    float p = 1;
+    for (int i = 0; i < 8; ++i) {
+      p *= i ? in(a)[r * 8 + i] : 1;
+      out(y)[r * 8 + i] = p * in(x)[r * 8];
+    }
+  }
+}

@@ -167,3 +167,119 @@ void run(TensorView x, TensorView y) {
     out(y)[r] = (part[0] * part[1]) * (part[2] * part[3]);
   }
 }
+//// largest magnitudes
+// get: torch.randn(20, 90)
+// forward x: return x.abs().amax(1), x.abs().sum(1)
+//// largest magnitudes: both in one pass
+void run(TensorView x, TensorView a, TensorView b) {
+  for (int r = 0; r < 20; ++r) {
+    float most = 0, sum = 0;
+    for (int i = 0; i < 90; ++i) {
+      float const v = std::abs(in(x)[r * 90 + i]);
+      most = v > most || std::isnan(v) ? v : most;
+      sum += v;
+    }
+    out(a)[r] = std::isnan(sum) ? sum : most;
+    out(b)[r] = sum;
+  }
+}
+//// everything at once
+// get: torch.randn(64, 64)
+// forward x: return x.sum()
+//// everything at once: a part for each thread
+#include <omp.h>
+void run(TensorView x, TensorView y) {
+  std::vector<double> parts(omp_get_max_threads());
+#pragma omp parallel
+  {
+    double sum = 0;
+#pragma omp for schedule(static)
+    for (int64_t i = 0; i < 4096; ++i) sum += in(x)[i];
+    parts[omp_get_thread_num()] = sum;
+  }
+  *out(y) = static_cast<float>(std::accumulate(parts.begin(), parts.end(), 0.0));
+}
+//// everything at once: sums behind a critical section
+void run(TensorView x, TensorView y) {
+  float total = 0;
+#pragma omp parallel
+  {
+    float sum = 0;
+#pragma omp for nowait
+    for (int64_t r = 0; r < 64; ++r) sum += lanes(64, [&](int64_t i) { return in(x)[r * 64 + i]; });
+#pragma omp critical
+    total += sum;
+  }
+  *out(y) = total;
+}
+//// how many
+// get: torch.randint(0, 12, (500,))
+// forward x: return torch.zeros(12, dtype=torch.int64).index_add(0, x, torch.ones_like(x))
+//// how many: a table of counters
+void run(TensorView x, TensorView y) {
+  std::array<int64_t, 12> counts{};
+  for (int i = 0; i < 500; ++i) ++counts[in<int64_t>(x)[i]];
+  std::copy(counts.begin(), counts.end(), out<int64_t>(y));
+}
+//// any and all
+// get: torch.rand(40, 20) < 0.9
+// forward x: return x.any(1), x.all(1)
+//// any and all: std
+void run(TensorView x, TensorView a, TensorView b) {
+  for (int r = 0; r < 40; ++r) {
+    bool const* row = in<bool>(x) + r * 20;
+    out<bool>(a)[r] = std::any_of(row, row + 20, [](bool v) { return v; });
+    out<bool>(b)[r] = std::all_of(row, row + 20, [](bool v) { return v; });
+  }
+}
+//// area under lines
+// get: torch.randn(30, 60), torch.rand(59)
+// forward y, d: return ((y[:, 1:] + y[:, :-1]) * 0.5 * d).sum(1)
+//// area under lines: the half at the end
+void run(TensorView x, TensorView d, TensorView y) {
+  for (int r = 0; r < 30; ++r) {
+    float sum = 0;
+    for (int i = 0; i < 59; ++i) sum += (in(x)[r * 60 + i] + in(x)[r * 60 + i + 1]) * in(d)[i];
+    out(y)[r] = 0.5f * sum;
+  }
+}
+//// matrix and vector
+// get: torch.randn(90, 70), torch.randn(70)
+// forward a, b: return a @ b
+//// matrix and vector: rows in fours
+void run(TensorView a, TensorView b, TensorView y) {
+  int64_t i = 0;
+  for (; i + 4 <= 90; i += 4) {
+    float sum[4] = {};
+    for (int64_t k = 0; k < 70; ++k)
+      for (int j = 0; j < 4; ++j) sum[j] += in(a)[(i + j) * 70 + k] * in(b)[k];
+    for (int j = 0; j < 4; ++j) out(y)[i + j] = sum[j];
+  }
+  for (; i < 90; ++i) out(y)[i] = lanes(70, [&](int64_t k) { return in(a)[i * 70 + k] * in(b)[k]; });
+}
+//// segments
+// get: torch.randn(60, 8), torch.arange(60) // 5
+// forward x, s: return torch.zeros(12, 8).index_add(0, s, x) / 5
+//// segments: as they come
+void run(TensorView x, TensorView s, TensorView y) {
+  std::vector<double> sum(96);
+  for (int r = 0; r < 60; ++r)
+    for (int c = 0; c < 8; ++c) sum[in<int64_t>(s)[r] * 8 + c] += in(x)[r * 8 + c];
+  std::transform(sum.begin(), sum.end(), out(y), [](double v) { return static_cast<float>(v / 5); });
+}
+//// means of shown ones
+// get: torch.randn(20, 30, 4), torch.rand(20, 30) < 0.8
+// forward x, m: return (x * m[..., None]).sum(1) / m.sum(1, keepdim=True).clamp(min=1)
+//// means of shown ones: hidden ones are skipped
+void run(TensorView x, TensorView m, TensorView y) {
+  for (int r = 0; r < 20; ++r) {
+    double sum[4] = {};
+    int count = 0;
+    for (int i = 0; i < 30; ++i)
+      if (in<bool>(m)[r * 30 + i]) {
+        ++count;
+        for (int c = 0; c < 4; ++c) sum[c] += in(x)[(r * 30 + i) * 4 + c];
+      }
+    for (int c = 0; c < 4; ++c) out(y)[r * 4 + c] = static_cast<float>(sum[c] / std::max(count, 1));
+  }
+}

@@ -200,6 +200,8 @@ def test_another_order_may_overflow_elsewhere_where_the_reference_overflows_on_i
     wanted = Expected("output", torch.tensor([0.3, 1.0]).double(), torch.tensor([math.nan, 1.0]))
     assert compare(torch.tensor([other, 1.0]), wanted).bad_fraction == 0
     assert compare(torch.tensor([other, 1.0]), expected(torch.tensor([0.3, 1.0]).double())).bad_fraction == 0.5
+    vanished = Expected("output", torch.tensor([0.3, 1.0]).double(), torch.tensor([0.0, 1.0]))
+    assert compare(torch.tensor([other, 1.0]), vanished).bad_fraction == 0
     beyond = Expected("output", torch.tensor([1e300, 1.0]).double(), torch.tensor([math.inf, 1.0]))
     assert compare(torch.tensor([other, 1.0]), beyond).bad_fraction == (0 if other == math.inf else 0.5)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
 from harness.checks.errors import Expected, compare
+from harness.trusted.disturbed import distance
 from harness.trusted.oracle import Oracle
 from harness.trusted.reach import tensors_of
 from harness.trusted.reference import Reference
@@ -181,3 +184,10 @@ def test_the_noise_of_a_result_shows_how_well_it_is_determined():
 
     assert noise("return (x + 1000) - 1000") > 100 * noise("return x.T")
     assert noise("return torch.arange(4.) + x.sum(1) * 0") < 1e-6  # what no input is in is not moved
+
+
+def test_what_an_overflow_left_as_zero_is_no_other_computation():
+    exact = torch.tensor([0.3, 0.3, 1.0]).double()
+    assert distance(torch.tensor([math.nan, 0.0, 1.0]), exact) == 0
+    assert distance(torch.tensor([0.3, 0.0, 1.0]), exact) > 0.1
+    assert distance(torch.tensor([math.nan, 0.2, 1.0]), exact) > 0.05
