@@ -270,16 +270,16 @@ void run(TensorView x, TensorView s, TensorView y) {
 //// means of shown ones
 // get: torch.randn(20, 30, 4), torch.rand(20, 30) < 0.8
 // forward x, m: return (x * m[..., None]).sum(1) / m.sum(1, keepdim=True).clamp(min=1)
-//// means of shown ones: hidden ones are skipped
+//// means of shown ones: hidden ones times zero
 void run(TensorView x, TensorView m, TensorView y) {
   for (int r = 0; r < 20; ++r) {
     double sum[4] = {};
     int count = 0;
-    for (int i = 0; i < 30; ++i)
-      if (in<bool>(m)[r * 30 + i]) {
-        ++count;
-        for (int c = 0; c < 4; ++c) sum[c] += in(x)[(r * 30 + i) * 4 + c];
-      }
+    for (int i = 0; i < 30; ++i) {
+      float const shown = in<bool>(m)[r * 30 + i];
+      count += shown != 0;
+      for (int c = 0; c < 4; ++c) sum[c] += in(x)[(r * 30 + i) * 4 + c] * shown;
+    }
     for (int c = 0; c < 4; ++c) out(y)[r * 4 + c] = static_cast<float>(sum[c] / std::max(count, 1));
   }
 }
