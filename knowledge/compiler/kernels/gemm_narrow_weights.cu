@@ -1,9 +1,9 @@
 // begin header
 // Out(m,n) = sum over k of X(m,k) * W(n,k) for few rows m, where W is made on the way from a narrower tensor: here int8
-// with a scale a row (W8A16), 16 x 4096 -> 11008. Reading that tensor is all the time, so it is read once, by every
-// thread in words of 16 bytes that stay in registers: W(n,k) is the product's A, X its B, and no element of W is ever
-// in memory. The k's of a step are dealt out anew, 16 neighbours a thread, which no sum notices as long as X's are, too.
-// The warps of a block share K and add in shared memory, in the order of K.
+// with a scale a row (W8A16), 16 x 4096 -> 11008. Reading that tensor is all the time, so it is read once, in words of
+// 16 bytes that stay in registers: W(n,k) is the product's A, X its B, and no element of W is ever in memory. The k's
+// of a step are dealt out anew, 16 neighbours a thread, which no sum notices as long as X's are, too. The warps of a
+// block share K and add in shared memory, in the order of K.
 //   op class: gemm
 //   architecture: sm_80
 //   layouts: mWeight (N,K) and mX (M,K) contiguous along K, mScale (N); any output
@@ -91,7 +91,8 @@ struct Weights {
   }
   CUTE_DEVICE T const* row(int m, int k) const { return pX + (m * 4096 + k); }
   CUTE_DEVICE void store(int m, int n, float x) const {
-    Tensor mOut = make_tensor(make_gmem_ptr(pOut), Layout<Shape<Int<16>, Int<11008>>, Stride<Int<11008>, _1>>{});  // (M,N)
+    Tensor mOut = make_tensor(make_gmem_ptr(pOut),  // (M,N)
+        Layout<Shape<Int<16>, Int<11008>>, Stride<Int<11008>, _1>>{});
     mOut(m, n) = T(x);
   }
 };
