@@ -101,6 +101,7 @@ def microseconds(call: Callable[[], object], calls: int = 200, rounds: int = 15)
     return statistics.median(found)
 
 
+@pytest.mark.alone
 def test_a_call_costs_little_over_allocating_its_output(model: nn.Module, record_property: Callable[..., None]) -> None:
     x = given()
     alone = microseconds(lambda: torch.empty_strided((64, 1024), (1024, 1), device="cuda"))
@@ -172,6 +173,7 @@ def test_it_trains_with_the_references_gradients(model: nn.Module, compiled: boo
     assert kernel.fallbacks == before
 
 
+@pytest.mark.alone
 def test_a_call_with_gradients_costs_little_over_one_without(
     model: nn.Module, record_property: Callable[..., None]
 ) -> None:

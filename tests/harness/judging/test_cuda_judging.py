@@ -136,6 +136,7 @@ def milliseconds_by_events(library: Path, rows: int, columns: int) -> float:
     return median(taken[2:])
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(("rows", "columns"), [(4096, 8192), (4096, 65536), (4096, 393216)])
 def test_the_clock_agrees_with_cuda_events(gpu, rows, columns, record_property):
     """Two contexts, the messages and the samples cost nothing that the clock would count."""
