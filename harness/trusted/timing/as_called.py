@@ -56,6 +56,7 @@ def time_as_called(job: AsCalledJob) -> dict[str, Any]:
     drop_in = made.eval().to(place)
     if variant.dtype:
         drop_in.to(getattr(torch, variant.dtype))
+    drop_in.load_state_dict(reference.model.state_dict())  # weights are drawn anew each time
     sides = (reference.prepared(reference.model, reference.model, inputs), partial(drop_in, *given, **named))
     last: list[object] = [None, None]
     kept = (partial(_keeping, last, 0, sides[0]), partial(_keeping, last, 1, sides[1]))

@@ -136,6 +136,20 @@ def test_a_real_drop_in_is_timed_and_one_that_fails_says_why() -> None:
         assert words in verdict.timing.caller_failure
 
 
+def test_a_drop_in_with_drawn_weights_has_the_references_while_it_is_timed() -> None:
+    scaled = SOFTSIGN.replace(
+        "    def forward", "    def __init__(self):\n        super().__init__()\n"
+        "        self.scale = torch.nn.Parameter(torch.randn(33) + 2)\n\n    def forward",
+    ).replace("x / (1 + x.abs())", "x * self.scale")  # fmt: skip
+    times = KERNEL.replace("x, tvm::ffi::TensorView y", "x, tvm::ffi::TensorView scale, tvm::ffi::TensorView y")
+    times = times.replace("in[i] / (1 + std::abs(in[i]))", "in[i] * static_cast<float*>(scale.data_ptr())[i %% 33]")
+    judge, kernel = open_judge(JudgeOrder("cpu")), Candidate(source=times % "", target="cpu", author="a:b")
+    task = judge.describe(scaled, name="scaled")
+    verdict = judge.as_called(task, kernel, passed(kernel, 2.0), drop_in_files(task, kernel))
+    assert verdict.timing is not None
+    assert (verdict.timing.caller is not None, verdict.timing.caller_failure) == (True, "")
+
+
 def test_short_calls_are_also_timed_without_their_launches() -> None:
     """A graph of each side, replayed by turns; one that cannot be captured is told, and costs nothing else."""
     told: list[str] = []
