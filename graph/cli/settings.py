@@ -24,7 +24,7 @@ from nodes.settings import SHORT_NAMES, Settings
 _ABOUT = """What a run is asked and allowed. On the command line by options of their own (`cutegen optimize --help`) or
 `--set NAME=VALUE`, in Python as keywords of `optimize`, on a server as a run's `context`, in Studio as a form.
 Written by `cutegen settings --markdown`; a test holds it to the schema."""
-_LISTED = "`cutegen settings` lists them."
+_LISTED = "`cutegen settings` lists them, and with --search WORD those that say it."
 NAME_WIDTH, DEFAULT_WIDTH = 30, 14
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}

@@ -184,10 +184,15 @@ class Busy(Frozen):
     spread: float
 
     @property
+    def crowded(self) -> bool:
+        """Whether threads of the kernel had to share a processor with others."""
+        return self.others + self.threads > self.processors and self.others >= 1
+
+    @property
     def said(self) -> str:
         """What of it can have disturbed the times, with numbers; empty where nothing can."""
         said = []
-        if self.others + self.threads > self.processors and self.others >= 1:
+        if self.crowded:
             said.append(f"{self.others:.3g} other threads wanted its {self.processors} processors")
         if self.stolen > MUCH_STOLEN:
             said.append(f"{self.stolen:.0%} of their time was taken from outside")

@@ -1,8 +1,8 @@
 """`python -m bench.duels`: how often is a kernel taken for faster, or slower, than itself while neighbours compute?
 
 Two sources differ by a branch that no call takes, so that their machine code is not identical and they do meet; with
-`--gain 1.3` one of them takes about so many times as long. Each duel is the judge's own, of at most 120 rounds; so many
-in a row have the same two processes, in cages as ever. 500 are to take at most 8 minutes where nothing but the
+`--gain 1.3` one of them takes about so many times as long. Each duel is the judge's own, of 16 to 120 rounds; so many
+in a row have the same two processes, in cages as ever. 500 take about a quarter of an hour where nothing but the
 neighbours runs. Stopped, it goes on where it was by the same command.
 """
 

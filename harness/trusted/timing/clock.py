@@ -38,7 +38,10 @@ from harness.wire.telling import EVERY_S, tell
 CANDIDATE, EAGER, COMPILED, INCUMBENT = "candidate", "eager", "compiled", "incumbent"
 MIN_ROUNDS, MAX_ROUNDS = 8, 120
 DUEL_ROUNDS = 16
-"""Rounds of a head-to-head, at least, where there is time: a neighbour can stay with one side for eight."""
+"""Rounds of a head-to-head, at least, of all but a hopeless kernel: a neighbour can stay with one side for eight."""
+CROWDED_S = 1.0
+"""Seconds that two kernels are held against each other, at least, where their threads share processors with others: the
+system may leave one side's two threads on one processor, and does so for tenths of a second."""
 HOPELESS = 20.0
 """Times as slow as eager: such a kernel gets no more than it takes to say so, unless a head-to-head asks for more."""
 FAR = 4.0
@@ -97,7 +100,11 @@ def time_by_turns(
     touched_burst(bench, pace, 0, outputs)
     weather, others = play_until_narrow(rounds, limit_s * len(sides) / 2, MIN_ROUNDS, hopeless=pace.hopeless)
     samples = {name: [*taken] for name, taken in rounds.samples.items()}
-    met = _fought_out(incumbent.digest, rounds, HEAD_TO_HEAD_LIMIT * limit_s) if incumbent else None
+    met = None
+    if incumbent:
+        least_s = CROWDED_S if crowded(others, rounds) else 0.0
+        least = 0 if pace.hopeless else DUEL_ROUNDS
+        met = _fought_out(incumbent.digest, rounds, HEAD_TO_HEAD_LIMIT * limit_s, least=least, least_s=least_s)
     touched_burst(bench, pace, rounds.first, outputs, last=True)
     candidate, doubt_s = samples[CANDIDATE], doubt(bench, pace)
     timing = timing_of(samples[CANDIDATE], samples[EAGER], doubt_s, weather, others)
@@ -236,10 +243,17 @@ def play_until_narrow(
         if hopeless:
             enough = played >= HOPELESS_ROUNDS or (played > 1 and spent_s > HOPELESS_S)
         else:
-            enough = played >= least and (converged(samples) or spent_s > limit_s)
+            settled = converged(samples) and (spent_s > CROWDED_S or not crowded(others, rounds))
+            enough = played >= least and (settled or spent_s > limit_s)
         if enough:
             break
     return weather, others
+
+
+def crowded(others: Sequence[Reading], rounds: Rounds) -> bool:
+    """Whether others wanted the processors that the rounds' threads ran on."""
+    busy = how_busy(others, rounds.samples[EAGER], torch.get_num_threads())
+    return busy is not None and busy.crowded
 
 
 def _order(sides: int, turn: int) -> list[int]:
@@ -268,20 +282,25 @@ def _clocks(weather: list[Conditions]) -> Clocks | None:
     )
 
 
-def _fought_out(incumbent: str, rounds: Rounds, limit_s: float) -> HeadToHead:
+def _fought_out(
+    incumbent: str, rounds: Rounds, limit_s: float, *, least: int = DUEL_ROUNDS, least_s: float = 0.0
+) -> HeadToHead:
     """The head-to-head after as many rounds as it takes to decide it, or the time allows; further ones are the two
-    kernels'.
+    kernels'. There are so many at the `least`, whatever they take, and others for `least_s`.
 
     It is looked at each time there are twice as many: whoever looked at every round would sooner or later see a gain
     where there is none.
     """
-    deadline, played = time.monotonic() + limit_s, rounds.samples[CANDIDATE]
+    began, played = time.monotonic(), rounds.samples[CANDIDATE]
+    deadline = began + max(limit_s, least_s)
 
     def play_to(goal: int) -> HeadToHead:
-        while len(played) < goal and time.monotonic() < deadline:
+        while len(played) < least or (len(played) < goal and time.monotonic() < deadline):
             rounds.play([CANDIDATE, INCUMBENT])
         return head_to_head(incumbent, rounds.samples[INCUMBENT], played)
 
+    while len(played) < MAX_ROUNDS and time.monotonic() < began + least_s:
+        rounds.play([CANDIDATE, INCUMBENT])
     met = play_to(DUEL_ROUNDS)
     while met.outcome == "undecided" and len(played) < MAX_ROUNDS and time.monotonic() < deadline:
         met = play_to(min(2 * len(played), MAX_ROUNDS))
@@ -325,22 +344,23 @@ def set_pace(bench: Bench, timeout_s: float) -> Pace:
     while time.monotonic() < until:
         eager(some)
     calls = _calls_in_a_burst(bench, eager)
-    if _hopeless(candidate, eager(some) / len(some), len(some)):
+    if _hopeless(candidate, lambda: eager(some) / len(some), len(some)):
         return Pace(_calls_in_a_burst(bench, candidate), timeout_s, eager_calls=calls)
     candidate(some)
     return Pace(calls=max(_calls_in_a_burst(bench, candidate), calls), timeout_s=timeout_s)
 
 
-def _hopeless(seconds: Callable[[list[int]], float], usual_s: float, slots: int) -> bool:
-    """Whether a call takes far longer than one that takes `usual_s`, and long enough to hold the device up.
+def _hopeless(seconds: Callable[[list[int]], float], usual: Callable[[], float], slots: int) -> bool:
+    """Whether a call takes far longer than a `usual` one takes, and long enough to hold the device up.
 
-    A single call of a small kernel can look long where the message waits for a core: a burst tells then.
+    A single call of a small kernel can look long where the message waits for a core: a burst tells then. On a busy
+    machine the usual one can look short by luck: before anything is called hopeless the longest of some more counts.
     """
-    limit_s = max(HOPELESS * usual_s, LITTLE_S)
+    limit_s = max(HOPELESS * usual(), LITTLE_S)
     single_s = min(seconds([0]) for _ in range(3))
     if limit_s < single_s < SURELY_S:
         single_s = _in_bursts(seconds, [*range(min(slots, SOME))], limit_s)
-    return single_s > limit_s
+    return single_s > limit_s and single_s > HOPELESS * max(usual() for _ in range(SOME))
 
 
 def _in_bursts(seconds: Callable[[list[int]], float], slots: list[int], limit_s: float) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +12,17 @@ from harness.nouns.verdict import Interval
 
 RESAMPLES = 1000
 SWAPS = 1000
-"""Random exchanges of the sides of pairs; of few pairs all exchanges are looked at."""
-ALL_SWAPS_TO = 10
+"""Random exchanges of the sides of pairs."""
 TAIL = 0.0025
-"""Of a head-to-head's interval, at either end. A head-to-head is looked at up to five times, each time with twice the
-rounds: so an equal kernel is taken for a faster one in at most 1.3 % of them, however the noise is distributed."""
+"""Of a head-to-head's interval, at either end. A head-to-head is looked at up to four times, each time with twice the
+rounds: so an equal kernel is taken for a faster one in at most 1 % of them, however the noise is distributed."""
 HALVINGS = 11
-FEWEST = 5
+FEWEST, FEW = 5, 16
+"""Pairs: fewer than the one say nothing, fewer than the other only what their extremes do."""
 OPEN, MOST = 1.5, 0.95
 """Of the correlation of a round with the next: standard errors that are added to what was seen, and the largest."""
+WIDEST = math.sqrt((1 + MOST) / (1 - MOST))
+"""Times as far an interval reaches where nothing is known of that."""
 SAME = 1e-12
 ANYTHING = 1e6
 """A factor that too few pairs do not rule out."""
@@ -40,7 +41,7 @@ def median_ratio(baseline: Sequence[float], candidate: Sequence[float], *, seed:
     drawn = np.random.default_rng(seed).integers(0, ours.size, size=(RESAMPLES, ours.size))
     resampled = np.log(np.median(theirs[drawn], axis=1) / np.median(ours[drawn], axis=1))
     low, high = np.quantile(resampled, [0.025, 0.975])
-    return float(np.exp(found)), _widened(found, float(low), float(high), np.log(theirs / ours))
+    return float(np.exp(found)), _widened(found, float(low), float(high), _widening(np.log(theirs / ours)))
 
 
 def faster_half_ratio(incumbent: Sequence[float], candidate: Sequence[float]) -> tuple[float, Interval]:
@@ -49,16 +50,19 @@ def faster_half_ratio(incumbent: Sequence[float], candidate: Sequence[float]) ->
     Other programs only ever make a burst longer, so what they do lies mostly in the slower half. The interval holds
     the factors that exchanging the sides of random pairs does not rule out: were the kernels equal, either side of a
     pair could have been either one's. Where rounds in a row are alike it is wider (see `_widening`). It holds the
-    median of the paired ratios as well, so that nothing wins which is slower in most rounds. Of fewer than 8 pairs it
-    ends where one side's slowest meets the other's fastest, and fewer than 5 say nothing (of 5 and 5 equal ones all
-    lie in order once in 252 times).
+    median of the paired ratios as well, so that nothing wins which is slower in most rounds. Of fewer than 16 pairs, as
+    where a contest was cut short, it reaches six times as far as to where one side's slowest meets the other's fastest:
+    a neighbour can have stayed with one side throughout. Fewer than 5 say nothing.
     """
     theirs, ours = np.log(np.asarray(incumbent, dtype=float)), np.log(np.asarray(candidate, dtype=float))
     if ours.size < FEWEST:
         ratio = float(np.exp(np.median(theirs - ours)))
         return ratio, Interval(low=ratio / ANYTHING, high=ratio * ANYTHING)
-    swapped = _swaps(ours.size)
     found, median = float(_faster_half(theirs) - _faster_half(ours)), float(np.median(theirs - ours))
+    low, high = float(theirs.min() - ours.max()), float(theirs.max() - ours.min())
+    if ours.size < FEW:
+        return float(np.exp(found)), _widened(found, low, high, WIDEST)
+    swapped = _swaps(ours.size)
 
     def faster_than(log_factor: float) -> bool:
         return _surely_faster(theirs - log_factor, ours, swapped)
@@ -66,14 +70,12 @@ def faster_half_ratio(incumbent: Sequence[float], candidate: Sequence[float]) ->
     def slower_than(log_factor: float) -> bool:
         return _surely_faster(ours, theirs - log_factor, swapped)
 
-    low = _edge(found, float(theirs.min() - ours.max()), faster_than)
-    high = _edge(found, float(theirs.max() - ours.min()), slower_than)
-    return float(np.exp(found)), _widened(found, min(low, median), max(high, median), theirs - ours)
+    low, high = min(_edge(found, low, faster_than), median), max(_edge(found, high, slower_than), median)
+    return float(np.exp(found)), _widened(found, low, high, _widening(theirs - ours))
 
 
-def _widened(found: float, low: float, high: float, paired: Floats) -> Interval:
-    """The interval of these logarithms, reaching as much further to either side as its rounds are not independent."""
-    factor = _widening(paired)
+def _widened(found: float, low: float, high: float, factor: float) -> Interval:
+    """The interval of these logarithms, reaching so many times as far to either side."""
     low, high = found - factor * max(0.0, found - low), found + factor * max(0.0, high - found)
     return Interval(low=float(np.exp(low)), high=float(np.exp(high)))
 
@@ -102,8 +104,6 @@ def _faster_half(logs: Floats) -> Floats:
 
 def _swaps(pairs: int) -> NDArray[np.bool_]:
     """Which pairs to exchange, (exchanges, pairs); none of them first."""
-    if pairs <= ALL_SWAPS_TO:
-        return np.array([*product((False, True), repeat=pairs)])
     drawn = np.random.default_rng(0).random((SWAPS, pairs)) < 0.5
     drawn[0] = False
     return drawn

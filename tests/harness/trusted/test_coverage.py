@@ -93,6 +93,32 @@ def duel(random, kind, gain):
     return interval
 
 
+def stuck(random, rounds):
+    """One side in four begins with both threads beside a neighbour on one processor, and keeps that place for long."""
+    found, there = [], random.random() < 0.25
+    for _ in range(rounds):
+        found.append(math.log(1.6) * there)
+        there = random.random() < (0.95 if there else 0.0167)
+    return (
+        np.array(found)
+        + random.normal(0, 0.05, rounds)
+        + (random.random(rounds) < 0.3) * random.exponential(0.5, rounds)
+    )
+
+
+@pytest.mark.parametrize("rounds", [5, 8, 12, 15])
+@pytest.mark.parametrize("noise", [*NOISE.values(), stuck])
+def test_a_duel_that_is_cut_short_tells_equal_kernels_apart_in_one_of_twenty_at_most(noise, rounds):
+    random = np.random.default_rng(11)
+    told = 0
+    for _ in range(TIMES):
+        weather = np.cumsum(random.normal(0, 0.05, rounds))
+        theirs, ours = noise(random, rounds), noise(random, rounds)
+        _, interval = faster_half_ratio(list(np.exp(theirs + weather)), list(np.exp(ours + weather)))
+        told += not interval.low <= 1 <= interval.high
+    assert told <= 0.05 * TIMES
+
+
 @pytest.mark.parametrize("kind", NOISE)
 def test_of_null_duels_at_most_one_in_twenty_says_otherwise_and_gains_are_still_seen(kind):
     random = np.random.default_rng(9)

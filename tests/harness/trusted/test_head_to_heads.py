@@ -46,7 +46,20 @@ def test_noisy_kernels_go_on_until_a_gain_is_sure():
 def test_rounds_end_with_the_time_and_with_their_number():
     endless = clock._fought_out("r", rounds_of(1.0, 2.0), 60.0)
     assert (endless.outcome, endless.rounds) == ("undecided", clock.MAX_ROUNDS)
-    assert clock._fought_out("r", rounds_of(1.0, 2.0), 0.0).rounds == clock.MIN_ROUNDS
+
+
+def test_only_a_hopeless_kernels_duel_is_cut_short_and_it_then_says_little():
+    assert clock._fought_out("r", rounds_of(1.0, 2.0), 0.0).rounds == clock.DUEL_ROUNDS
+    short = clock._fought_out("r", rounds_of(1.3, 0.1), 0.0, least=0)
+    assert (short.rounds, short.outcome) == (clock.MIN_ROUNDS, "undecided")
+    assert clock._fought_out("r", rounds_of(1 / 30, 0.1), 0.0, least=0).outcome == "not faster"
+
+
+def test_beside_others_a_duel_lasts_longer_than_they_stay_with_one_side():
+    rounds, began = rounds_of(1.3, 0.005), time.monotonic()
+    play, rounds.play = rounds.play, lambda names: (time.sleep(0.02), play(names))
+    assert clock._fought_out("r", rounds, 60.0, least_s=0.6).rounds > clock.DUEL_ROUNDS
+    assert time.monotonic() - began >= 0.6
 
 
 def noisy(times):

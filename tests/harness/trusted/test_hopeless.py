@@ -63,12 +63,17 @@ def takes(single_s, in_bursts_s):
     ],
 )
 def test_what_is_hopeless(single_s, in_bursts_s, usual_s, hopeless):
-    assert clock._hopeless(takes(single_s, in_bursts_s), usual_s, 32) is hopeless
+    assert clock._hopeless(takes(single_s, in_bursts_s), lambda: usual_s, 32) is hopeless
 
 
 def test_one_slow_call_is_no_hopeless_kernel():
     taken = iter([9.0, 9.0, 0.001])
-    assert not clock._hopeless(lambda slots: next(taken), 0.1, 32)
+    assert not clock._hopeless(lambda slots: next(taken), lambda: 0.1, 32)
+
+
+def test_a_reference_that_was_lucky_once_makes_nobody_hopeless():
+    usual = iter([0.0001, 0.0001, 0.002, *[0.0001] * 6])
+    assert not clock._hopeless(takes(0.02, 0.02), lambda: next(usual), 32)
 
 
 def test_rounds_end_early_where_each_takes_long(monkeypatch):
