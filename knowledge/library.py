@@ -23,6 +23,13 @@ _WORD = re.compile(r"\w+")
 _FILLERS = re.compile(r"an?|and|at|by|do(es)?|for|from|how|in|is|it|of|on|or|the|to|what|when|why|with")
 _FOR_BEGINNERS = ("Order of work", "Order of work on the processor", "The layers of a kernel")
 """Of the guides on writing: for who begins a kernel, and nobody else."""
+_LOOKED_UP = (
+    "erf and GELU in vectors",
+    "Transposition and lane sums by shuffles",
+    "Attention on the processor",
+    "Small inner strides",
+)
+"""Of the guide on writing: too long or too special for a prompt; `look_up` finds it."""
 _OF_TOPICS: dict[str, Topic] = {
     "Products": "products",
     "Arithmetic": "products",
@@ -88,7 +95,7 @@ def guide_names() -> tuple[str, ...]:
 def writing(target: Target, topics: Collection[Topic]) -> str:
     """How a kernel is written with CuTe, as far as whoever changes a kernel for a task of these topics needs it."""
     left_out = {title for title, topic in _OF_TOPICS.items() if topic not in topics}
-    parts = (part for part in guide(_ON_WRITING[target]) if part.title not in {*left_out, *_FOR_BEGINNERS})
+    parts = (part for part in guide(_ON_WRITING[target]) if part.title not in {*left_out, *_FOR_BEGINNERS, *_LOOKED_UP})
     return _joined(tuple(parts))
 
 

@@ -1,15 +1,17 @@
-"""The four tools by which agents reach the judge: compile a kernel, run it, profile it, watch it for errors.
+"""The tools by which agents reach the judge: compile a kernel, run it, time it, profile it, watch it for errors.
 
-Each takes the kernel's source alone, says in words what came out, and hands the typed noun over as the artifact.
+Each takes the kernel's source or edits of the present one, says in words what came out, and hands the typed noun over
+as the artifact.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.judging.protocol import KernelJudge
 from harness.nouns.build import Build
@@ -21,7 +23,8 @@ from harness.nouns.task import Task
 from harness.nouns.verdict import Verdict
 from harness.profile.render import render
 from harness.wire.telling import tell
-from tools.wording import say_build, say_sanitizers, say_verdict
+from tools.patch import Patch, PatchError
+from tools.wording import say_against, say_build, say_sanitizers, say_verdict
 
 
 class KernelSource(BaseModel):
@@ -29,14 +32,25 @@ class KernelSource(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    source: str = Field(description="The whole source file, with the TVM-FFI entry point.")
+    source: str = Field(description="The whole source file, or the JSON object of edits of the kernel that you see.")
+
+
+_DESCRIPTIONS = {
+    "compile_kernel": "Compile a kernel; says what the compiler says.",
+    "run_kernel": "Check a kernel against the reference, then time it.",
+    "time_kernel": "After a brief check, time a kernel against the present one in the same rounds.",
+    "profile_kernel": "What limits the speed of a kernel that is right.",
+    "sanitize_kernel": "Watch every access of a kernel, right or wrong, for memory errors and races; also of a variant "
+    "of it that only copies, to tell a wrong address from a wrong value.",
+}
 
 
 class KernelTools:
     """Tools for one task and one judge. What was built or judged before is remembered by the source's digest.
 
     `seed` fixes the inputs that kernels are run on. `known` are verdicts of an earlier step: profiling needs one.
-    `incumbent` is a kernel that passed, which a new one is timed against, beside the reference.
+    `incumbent` is a kernel that passed, which a new one is timed against, beside the reference. `present` is the kernel
+    that edits are of, where one is at hand.
     """
 
     def __init__(
@@ -47,22 +61,19 @@ class KernelTools:
         seed: int | None = None,
         known: tuple[Verdict, ...] = (),
         incumbent: Candidate | None = None,
+        present: Candidate | None = None,
     ) -> None:
         self._task = task
         self._judge = judge
         self._seed = seed
-        self._incumbent = incumbent
+        self._incumbent, self._present = incumbent, present
         self._builds = {verdict.candidate: verdict.build for verdict in known if verdict.build is not None}
         self._verdicts = {verdict.candidate: verdict for verdict in known}
-        self.compile_kernel = _tool(self.compile, "compile_kernel", "Compile a kernel; says what the compiler says.")
-        self.run_kernel = _tool(self.run, "run_kernel", "Check a kernel against the reference, then time it.")
-        self.profile_kernel = _tool(self.profile, "profile_kernel", "What limits the speed of a kernel that is right.")
-        self.sanitize_kernel = _tool(
-            self.sanitize,
-            "sanitize_kernel",
-            "Watch every access of a kernel, right or wrong, for memory errors and races; also of a variant of it that "
-            "only copies, to tell a wrong address from a wrong value.",
-        )
+        self.compile_kernel = _tool("compile_kernel", self.compile)
+        self.run_kernel = _tool("run_kernel", self.run)
+        self.time_kernel = _tool("time_kernel", self.time)
+        self.profile_kernel = _tool("profile_kernel", self.profile)
+        self.sanitize_kernel = _tool("sanitize_kernel", self.sanitize)
 
     def compile(self, source: str) -> tuple[str, Build]:
         """Build the kernel in isolation."""
@@ -73,6 +84,13 @@ class KernelTools:
         """Build where that is still to do, then judge."""
         verdict = self._judged(source)
         return say_verdict(verdict, self._judge.device.target), verdict
+
+    def time(self, source: str) -> tuple[str, Verdict]:
+        """Judge, and say how it did against the incumbent alone."""
+        verdict = self._judged(source)
+        if verdict.timing is None:
+            return say_verdict(verdict, self._judge.device.target), verdict
+        return say_against(verdict.timing, self._judge.device.target), verdict
 
     def profile(self, source: str) -> tuple[str, Profile]:
         """Profile the kernel. Raises `ToolException` where it does not pass, for then there is nothing to profile."""
@@ -93,6 +111,9 @@ class KernelTools:
         return say_sanitizers(runs), runs
 
     def _candidate(self, source: str) -> Candidate:
+        """The kernel; of edits what they make of the present one. Raises `ToolException` where they do not fit it."""
+        if self._present is not None and source.lstrip().startswith("{"):  # which begins no C++
+            source = _edited(self._present.source, source)
         return Candidate(source=source, target=self._judge.device.target, author="tool")
 
     def _build(self, candidate: Candidate) -> Build:
@@ -118,11 +139,26 @@ def call_tool(tool: BaseTool, source: str) -> Any:
     return answer.artifact
 
 
-def _tool(function: Any, name: str, description: str) -> BaseTool:
-    return StructuredTool.from_function(
+def _edited(source: str, edits: str) -> str:
+    try:
+        return Patch.model_validate_json(edits).apply(source)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ToolException(f"These edits cannot be read: {where or 'JSON'}: {first['msg']}.") from error
+    except PatchError as error:
+        raise ToolException(str(error)) from error
+
+
+def _tool(name: str, function: Callable[..., Any] | None = None) -> BaseTool:
+    return StructuredTool(
         func=function,
         name=name,
-        description=description,
+        description=_DESCRIPTIONS[name],
         args_schema=KernelSource,
         response_format="content_and_artifact",
     )
+
+
+KERNEL_TOOLS: tuple[BaseTool, ...] = tuple(map(_tool, _DESCRIPTIONS))
+"""What each tool is called and takes, without a judge behind it."""

@@ -119,13 +119,20 @@ def say_timing(timing: Timing, target: TargetName) -> str:
         f"{timing.candidate_ms:.4g} ms a call against {timing.baseline_ms:.4g} ms of {timing.baseline} PyTorch"
         f"{threads}: {timing.speedup:.3f}x (95 % interval {interval.low:.3f} to {interval.high:.3f})."
     )
-    if timing.head_to_head is None:
-        return words
+    return words if timing.head_to_head is None else f"{words} {_met(timing.head_to_head, 'the best kernel before it')}"
+
+
+def say_against(timing: Timing, target: TargetName) -> str:
+    """How a kernel did against the one at hand; where the two did not meet, all that the timing says."""
     met = timing.head_to_head
+    return _met(met, "the present kernel") if met else say_timing(timing, target)
+
+
+def _met(met: HeadToHead, other: str) -> str:
     if met.identical:
-        return f"{words} It is the machine code of the best kernel before it: no gain, and no head-to-head was run."
+        return f"It is the machine code of {other}: no gain, and no head-to-head was run."
     return (
-        f"{words} Against the best kernel before it, in the same rounds: {met.speedup:.3f}x "
+        f"Against {other}, in the same rounds: {met.speedup:.3f}x "
         f"({met.interval.low:.3f} to {met.interval.high:.3f}){UNDECIDED if met.outcome == 'undecided' else ''}."
     )
 

@@ -23,7 +23,7 @@ def optimizer(state: RunState, node_context: NodeContext) -> Update:
     """
     start = base(state, node_context.settings)
     profile = shown_profile(state, start, node_context.settings)
-    tools = tools_for("optimizer", state, node_context, profiled=profile is not None)
+    tools = tools_for("optimizer", state, node_context, present=start.candidate, profiled=profile is not None)
     request = request_for(
         "optimizer",
         state,

@@ -14,7 +14,7 @@ from tools.structure import lost
 def repairer(state: RunState, node_context: NodeContext) -> Update:
     """Ask for edits and apply them; edits that do not fit the kernel go back to the model."""
     broken = require(state.candidate, "candidate")
-    tools = tools_for("repairer", state, node_context)
+    tools = tools_for("repairer", state, node_context, present=broken)
     request = request_for(
         "repairer", state, node_context, tools, candidate=broken, verdict=state.verdict, diagnosis=state.diagnosis
     )
@@ -80,7 +80,7 @@ def _step(state: RunState, usage: Usage) -> Step:
 def diagnoser(state: RunState, node_context: NodeContext) -> Update:
     """Ask for a structured diagnosis of the failed verdict."""
     candidate = require(state.candidate, "candidate")
-    tools = tools_for("diagnoser", state, node_context)
+    tools = tools_for("diagnoser", state, node_context, present=candidate)
     request = request_for("diagnoser", state, node_context, tools, candidate=candidate, verdict=state.verdict)
     try:
         said = speak(request, parse_diagnosis, node_context=node_context, state=state, tools=tools)

@@ -34,6 +34,7 @@ from harness.nouns.errors import MachineError
 from harness.nouns.reading import cause
 from harness.wire.stopping import raise_if_stopped
 from nodes.models.errors import ModelUnavailableError, within
+from nodes.models.local import LocalModel
 from nodes.models.replay import Exchange, exchange
 from nodes.prompt_words import whole_characters
 from nodes.protocols import Account, with_turn
@@ -43,6 +44,7 @@ from nodes.state import Stop, Usage
 from nodes.stops import over_budget
 from nodes.turn.answers import AnswerError, echo, echo_calls, read
 from nodes.usage import usage_of
+from tools.kernel_tools import KERNEL_TOOLS
 from tools.patch import PatchError
 
 
@@ -191,14 +193,24 @@ def _calls_left(turn: TurnState, context: TurnContext) -> int:
 
 
 def _speaker(turn: TurnState, context: TurnContext) -> Runnable[LanguageModelInput, AIMessage]:
-    """The model with the tools made known to it. One that cannot call tools answers without."""
+    """The model with the tools made known to it. One that cannot call tools answers without.
+
+    An endpoint is told of every agent's tools: providers put them before the messages, and where they differed nothing
+    of a prompt would be cached across roles. The prompt says which ones this agent may call.
+    """
     if not context.tools:
         return context.model
     choice = "auto" if _calls_left(turn, context) else "none"
+    offered = context.tools if isinstance(context.model, LocalModel) else _every_tool(context.tools)
     try:
-        return context.model.bind_tools(context.tools, tool_choice=choice)
+        return context.model.bind_tools(offered, tool_choice=choice)
     except NotImplementedError:
         return context.model
+
+
+def _every_tool(allowed: Sequence[BaseTool]) -> tuple[BaseTool, ...]:
+    known = {tool.name: tool for tool in (*KERNEL_TOOLS, *allowed)}
+    return tuple(known[name] for name in sorted(known))
 
 
 def _given_up(role: Voice, rejected: int, error: Exception) -> str:

@@ -101,11 +101,17 @@ def say_exactness(task: Task, tolerance: float) -> str:
 
 
 def say_share(task: Task, device: DeviceFacts, verdict: Verdict) -> str:
-    """How near a kernel comes to what bounds the task, in a sentence; empty where it was not timed."""
-    if verdict.timing is None:
+    """How near a kernel comes to what bounds the task, in a sentence; empty where it was not timed.
+
+    A time under load is no share of what an idle machine does.
+    """
+    timing = verdict.timing
+    if timing is None:
         return ""
-    floor, taken = floor_ms(task, device, verdict), verdict.timing.candidate_ms
-    return f"The task's floor here is {floor:.3g} ms: {floor / taken:.0%} of it is reached."
+    floor = floor_ms(task, device, verdict)
+    if timing.busy and timing.busy.said:
+        return f"The task's floor here is {floor:.3g} ms; how much of it is reached a busy machine does not tell."
+    return f"The task's floor here is {floor:.3g} ms: {floor / timing.candidate_ms:.0%} of it is reached."
 
 
 def say_spreading(task: Task) -> str:

@@ -113,9 +113,16 @@ class NodeContext:
         )
         return self.open_judge(order)
 
-    def tools(self, state: JudgedRun, *, quick: bool = False, incumbent: Candidate | None = None) -> KernelTools:
+    def tools(
+        self,
+        state: JudgedRun,
+        *,
+        quick: bool = False,
+        incumbent: Candidate | None = None,
+        present: Candidate | None = None,
+    ) -> KernelTools:
         """The tools by which the run's kernels are compiled, run and profiled; against the best one, or an
-        `incumbent`."""
+        `incumbent`. Edits are of the `present` one."""
         incumbent = incumbent or (state.best.candidate if state.best else None)
         verdicts = [state.verdict, state.best.verdict if state.best else None]
         known = tuple(verdict for verdict in verdicts if verdict is not None)
@@ -125,6 +132,7 @@ class NodeContext:
             seed=self.settings.seed,
             known=known,
             incumbent=incumbent,
+            present=present,
         )
 
 

@@ -147,12 +147,20 @@ def ended(role: Speaker, state: RunState, error: TurnEndedError) -> Update:
 
 
 def tools_for(
-    role: Voice, state: JudgedRun, node_context: NodeContext, *, profiled: bool = False
+    role: Voice,
+    state: JudgedRun,
+    node_context: NodeContext,
+    *,
+    present: Candidate | None = None,
+    profiled: bool = False,
 ) -> tuple[BaseTool, ...]:
-    """The role's tools; profiling only where the depth gate is open. None where the settings allow no call."""
+    """The role's tools, which take edits of the `present` kernel; profiling only where the depth gate is open.
+
+    None where the settings allow no call.
+    """
     if node_context.settings.max_tool_calls == 0:
         return ()
-    kernel, look_up = node_context.tools(state), LOOK_UP[require(state.target, "target")]
+    kernel, look_up = node_context.tools(state, present=present), LOOK_UP[require(state.target, "target")]
     match role:
         case "generator" | "repairer" | "proposer":
             return (look_up, kernel.compile_kernel)
@@ -161,4 +169,6 @@ def tools_for(
         case "verifier" | "summarizer" | "reviewer":
             return ()
         case "optimizer":
-            return (look_up, kernel.compile_kernel, kernel.run_kernel, *([kernel.profile_kernel] if profiled else []))
+            quick = node_context.tools(state, quick=True, incumbent=present, present=present)
+            measuring = (quick.time_kernel, *([kernel.profile_kernel] if profiled else []))
+            return (look_up, kernel.compile_kernel, kernel.run_kernel, *measuring)

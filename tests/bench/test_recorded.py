@@ -16,6 +16,7 @@ from bench.recorded import CONVERSATION, RECORDING, TASK, load, play, record_ane
 from harness.nouns.errors import UserError
 from nodes.models.errors import ReplayMismatchError
 from nodes.models.replay import Exchange, ReplayModel
+from nodes.turn.prompt_size import estimated_tokens
 
 FOLDER = REPOSITORY / "examples" / "recorded"
 NAMES = sorted(folder.name for folder in FOLDER.iterdir() if folder.is_dir())
@@ -38,6 +39,28 @@ def test_there_is_one_of_each_kind() -> None:
     assert [call.name for said in called for call in said.tool_calls] == [
         "look_up", "compile_kernel", "compile_kernel", "sanitize_kernel", "run_kernel",
     ]  # fmt: skip
+
+
+def test_a_question_has_about_6100_tokens_on_average_and_most_of_a_repair_is_cached() -> None:
+    """Of first questions: what is asked again, or after a tool's answer, repeats what a cache holds."""
+    asked = [
+        said.prompt for name in NAMES for said in ReplayModel.load(FOLDER / name / CONVERSATION).exchanges
+        if len(said.prompt) == 2
+    ]  # fmt: skip
+    sizes = [sum(estimated_tokens(part.content) for part in prompt) for prompt in asked]
+    assert sum(sizes) / len(sizes) <= 6_200
+    repairs = [prompt for prompt in asked if "# Your part: the repairer" in prompt[1].content]
+    fresh = [estimated_tokens(prompt[1].content.partition("# Your part")[2]) for prompt in repairs]
+    assert len(repairs) == 4 and max(fresh) <= 2_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_two_questions_of_a_recorded_run_begin_alike(name: str) -> None:
+    beginnings = {
+        f"{said.prompt[0].content}{said.prompt[1].content.partition('# Your part')[0]}"
+        for said in ReplayModel.load(FOLDER / name / CONVERSATION).exchanges
+    }
+    assert len(beginnings) == 1 and estimated_tokens(beginnings.pop()) >= 3_400
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -85,12 +85,17 @@ def test_each_trouble_was_said_to_the_model(told: Told) -> None:
     assert "no JSON object" in told.last_message(9)
 
 
-def test_tools_are_offered_by_role(told: Told) -> None:
-    offered = [{tool["function"]["name"] for tool in request.get("tools", [])} for request in told.endpoint.requests]
-    assert offered[0] == {"look_up", "compile_kernel"}
-    assert "run_kernel" in offered[3]
-    assert "profile_kernel" not in offered[10]
-    assert "profile_kernel" in offered[11]  # depth 1: the gate of elementwise kernels is open
+def test_every_agent_s_request_begins_alike_tools_included(told: Told) -> None:
+    asked = told.endpoint.requests
+    assert len({json.dumps(request["tools"]) for request in asked}) == 1
+    assert [tool["function"]["name"] for tool in asked[0]["tools"]] == [
+        "compile_kernel", "look_up", "profile_kernel", "run_kernel", "sanitize_kernel", "time_kernel",
+    ]  # fmt: skip
+    assert len({request["messages"][0]["content"] for request in asked}) == 1, "the system's message"
+    may = [str(request["messages"][1]["content"]).partition("you may call ")[2].partition(":")[0] for request in asked]
+    assert may[0] == "`look_up`, `compile_kernel`"
+    assert "`profile_kernel`" not in may[10]
+    assert "`profile_kernel`" in may[11]  # depth 1: the gate of elementwise kernels is open
 
 
 @pytest.mark.usefixtures("scripted")

@@ -1,10 +1,12 @@
 """The guides: every line of code in them compiles, every section is found, every cross-reference leads somewhere."""
 
+import math
 import re
 import subprocess
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 from goldens import Golden
 
@@ -74,6 +76,64 @@ def test_the_device_snippets_compile(golden: Golden, tmp_path: Path, architectur
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[:3000]
+
+
+def code_of(title: str) -> str:
+    [section] = [part for part in library.guide("cpu") if part.title == title]
+    [code] = [match["code"] for match in FENCE.finditer(section.text)]
+    return code
+
+
+def printed_by(body: str, tmp_path: Path) -> list[float]:
+    """What a program of this body prints, built as kernels are."""
+    source, program = tmp_path / "program.cpp", tmp_path / "program"
+    source.write_text(
+        f"#include <algorithm>\n#include <cmath>\n#include <cstdint>\n#include <cstdio>\n#include <cstring>\n"
+        f"int main() {{\n{body}}}\n",
+        encoding="utf-8",
+    )
+    flags = ["-O3", "-std=c++17", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math"]
+    subprocess.run([*host_compiler().command, *flags, str(source), "-o", str(program)], check=True)
+    return [float(word) for word in subprocess.run([program], capture_output=True, text=True).stdout.split()]
+
+
+def test_the_guide_s_erf_and_gelu_are_exact(tmp_path: Path) -> None:
+    body = code_of("erf and GELU in vectors").replace(
+        "float values[64] = {};", "float values[64]; for (int i = 0; i < 64; ++i) values[i] = (i - 32) * 0.17f;"
+    )
+    body += 'for (int i = -600; i <= 600; ++i) std::printf("%.9g ", error_function(i * 0.01f));\n'
+    body += 'std::printf("%g ", error_function(NAN)); for (float v : values) std::printf("%.9g ", v);\n'
+    *errors, nan = printed_by(body, tmp_path)[: 1201 + 1]
+    assert math.isnan(nan)
+    exact = [math.erf(float(np.float32(i) * np.float32(0.01))) for i in range(-600, 601)]
+    np.testing.assert_allclose(errors, exact, rtol=4e-7, atol=1e-12)
+    gelu = printed_by(body, tmp_path)[1202:]
+    given = (np.arange(64) - 32).astype(np.float32) * np.float32(0.17)
+    wanted = [0.5 * x * (1 + math.erf(x / math.sqrt(2))) for x in map(float, given)]
+    np.testing.assert_allclose(gelu, wanted, rtol=1e-5, atol=5e-7)
+
+
+def test_the_guide_s_transposition_turns(tmp_path: Path) -> None:
+    body = code_of("Transposition and lane sums by shuffles").replace(
+        "Vector rows[16] = {};", "Vector rows[16]; for (int i = 0; i < 256; ++i) rows[i / 16][i % 16] = i;"
+    )
+    body += 'for (int i = 0; i < 256; ++i) std::printf("%g ", rows[i / 16][i % 16]);\n'
+    assert printed_by(body, tmp_path) == np.arange(256).reshape(16, 16).T.ravel().tolist()
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        ("gelu erf vector", "erf and GELU in vectors"),
+        ("transpose 16x16 shuffle", "Transposition and lane sums by shuffles"),
+        ("attention online softmax loop order", "Attention on the processor"),
+        ("depthwise convolution small stride", "Small inner strides"),
+    ],
+)
+def test_what_no_prompt_holds_is_looked_up(query: str, title: str) -> None:
+    assert title in [part.title for part in library.look_up(query, "cpu", 2)]
+    assert f"## {title}" not in library.writing("cpu", get_args(Topic)) + library.beginning("cpu")
+    assert {part.title for part in library.guide("cpu")} >= {*library._LOOKED_UP}
 
 
 def test_sections_are_the_guides_cut_at_their_headings() -> None:

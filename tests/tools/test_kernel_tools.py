@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from langchain_core.tools import ToolException
 from harness.isolation.tiers import resolve_tier
 from harness.judging.protocol import JudgeOrder
 from harness.nouns.build import Build
+from harness.nouns.candidate import Candidate
 from harness.nouns.profile import Profile
 from harness.nouns.task import Task
 from harness.nouns.verdict import Verdict
@@ -110,9 +112,41 @@ def test_a_wrong_kernel_is_told_with_numbers_and_not_profiled(tools: KernelTools
 
 
 def test_the_tools_take_the_source_and_nothing_else(tools: KernelTools) -> None:
-    every = (tools.compile_kernel, tools.run_kernel, tools.profile_kernel, tools.sanitize_kernel)
-    assert [tool.name for tool in every] == ["compile_kernel", "run_kernel", "profile_kernel", "sanitize_kernel"]
+    every = (
+        tools.compile_kernel, tools.run_kernel, tools.time_kernel, tools.profile_kernel, tools.sanitize_kernel,
+    )  # fmt: skip
+    assert [tool.name for tool in every] == [
+        "compile_kernel", "run_kernel", "time_kernel", "profile_kernel", "sanitize_kernel",
+    ]  # fmt: skip
     assert all(list(tool.args) == ["source"] for tool in every)
+
+
+def test_the_tools_take_edits_of_the_kernel_at_hand(tools: KernelTools, task: Task) -> None:
+    present = Candidate(source=KERNEL, target="cpu", author="test")
+    number = KERNEL.splitlines().index("    for (int i = 0; i < 100; ++i) out[i] = in[i] + 1.0f;") + 1
+
+    def edits(expected: str, text: str) -> str:
+        line = {"kind": "replace", "line": number, "expected": expected, "text": text}
+        return json.dumps({"edits": [line]}, indent=1)
+
+    editing = KernelTools(task, open_judge(JudgeOrder("cpu")), seed=5, incumbent=present, present=present)
+    loop = "    for (int i = 0; i < 100; ++i) out[i] = in[i] + 1.0f;"
+    words, build = editing.compile(edits(loop, loop.replace("in[i]", "inn[i]")))
+    assert not build.succeeded and f"kernel:{number}:" in words and "inn" in words
+    words, verdict = editing.time(edits(loop, loop.replace("++i", "i += 1").replace("1.0f", "2.0f - 1.0f")))
+    assert verdict.passed and verdict.timing is not None and verdict.timing.head_to_head is not None
+    assert verdict.timing.head_to_head.incumbent == present.digest
+    assert words.startswith(
+        ("Against the present kernel, in the same rounds: ", "It is the machine code of the present")
+    )
+    words, verdict = editing.time(edits(loop, loop.replace("1.0f", "2.0f")))
+    assert verdict.status == "wrong" and "expected" in words
+    with pytest.raises(ToolException, match="No edit was applied"):
+        editing.compile(edits("    return;", "    return;"))
+    with pytest.raises(ToolException, match=r"cannot be read: edits\.0"):
+        editing.run('{"edits": [{"kind": "swap"}]}')
+    words, build = tools.compile(edits(loop, loop))
+    assert not build.succeeded, "without a kernel at hand it is a source like any other"
 
 
 def test_one_judge_for_each_target_and_tier_and_a_processor_knows_no_tf32() -> None:

@@ -35,7 +35,7 @@ def test_a_whole_run_is_answered_one_question_at_a_time(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     assert "You write the first kernel" in asked(begun(folder))
 
-    assert "You find out why the kernel fails" in asked(answer(folder, written(WRONG)))
+    assert "You find out why a kernel fails" in asked(answer(folder, written(WRONG)))
     assert "You mend a kernel by editing lines" in asked(answer(folder, diagnosed("the constant is 2")))
     mended = edited(WRONG, "2.0f + std::fabs(v)", _line_with(RIGHT, "1.0f + std::fabs(v)"))
     assert "exactly one move" in asked(answer(folder, mended))

@@ -10,13 +10,14 @@ from jinja2 import UndefinedError
 from run_samples import DEVICE, attempt, kernel, not_built, passed, profile, task, wrong
 
 from harness.nouns.task import OpClass, Program, Ref, Task, TracedOp
-from harness.nouns.verdict import HeadToHead, Interval
+from harness.nouns.verdict import Busy, HeadToHead, Interval
 from knowledge.compiler.kernels.source import load
 from nodes.assessment import Diagnosis
 from nodes.models.local import request_of
 from nodes.prompt_words import split
 from nodes.request import Left, Request
 from nodes.roles import Speaker
+from nodes.state import Step, Variant
 from nodes.turn import prompts
 from nodes.turn.prompt_size import estimated_tokens
 
@@ -84,6 +85,11 @@ def test_what_the_judge_allows_and_calls_exact_is_told_with_the_rules() -> None:
     assert "0 * inf alone" in on_gpu and "streams and events" in on_gpu and "cub" in on_gpu
 
 
+def test_whose_decision_counts_is_told_in_one_line() -> None:
+    [line] = [line for line in whole("generator").splitlines() if "top-k" in line]
+    assert "any side within float error of float64's" in line
+
+
 def test_versions_are_told_with_the_machine() -> None:
     assert "## The machine" in question("generator") and "Compiled by" not in question("generator")
     with_versions = question("generator", compiled_with="g++ 12.2.0, C++17, CUTLASS 4.2.0")
@@ -103,6 +109,26 @@ def test_what_is_left_is_told_last(role: Speaker) -> None:
 def test_the_share_of_the_floor_is_told_without_a_profile() -> None:
     text = question("optimizer", candidate=K, verdict=passed(K, 1.5))
     assert re.search(r"The task's floor here is \S+ ms: \d+% of it is reached", text) and "Its profile" not in text
+
+
+def test_no_share_of_the_floor_is_told_of_a_time_under_load() -> None:
+    verdict = passed(K, 1.5)
+    assert verdict.timing is not None
+    busy = Busy(stolen=0.0, others=3.0, threads=2, processors=2, spread=0.01)
+    timing = verdict.timing.model_copy(update={"busy": busy})
+    text = question("optimizer", candidate=K, verdict=verdict.model_copy(update={"timing": timing}))
+    assert re.search(r"The task's floor here is \S+ ms; how much of it is reached a busy machine does not tell", text)
+    assert "of it is reached." not in text
+
+
+def test_a_sweep_that_led_here_is_told_with_all_its_times() -> None:
+    values = ({"kTile": "64"}, {"kTile": "128"})
+    variants = tuple(Variant(values=each, gain=gain) for each, gain in zip(values, (1.1, 1.2), strict=True))
+    move, test = attempt("tiles", THREADS, passed(THREADS, 2.0), improved=True)
+    swept = Step(depth=0, agent="sweeper", move="tiles", candidate=THREADS.digest, variants=variants)
+    text = question("optimizer", candidate=THREADS, verdict=passed(THREADS, 2.0), history=(move, swept, test))
+    led = text.split("## What led here")[1]
+    assert "kTile = 64: 1.100x the kernel before the move" in led and "kTile = 128: 1.200x" in led
 
 
 def test_the_generator_sees_a_failed_start_only_where_there_is_one() -> None:

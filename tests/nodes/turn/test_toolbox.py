@@ -178,7 +178,7 @@ def test_which_role_may_call_what() -> None:
     }
     assert named["generator"] == ["look_up", "compile_kernel"]
     assert named["diagnoser"] == ["look_up", "compile_kernel", "run_kernel", "sanitize_kernel"]
-    assert "profile_kernel" not in named["optimizer"]
+    assert named["optimizer"] == ["look_up", "compile_kernel", "run_kernel", "time_kernel"]
     assert "profile_kernel" in [tool.name for tool in tools_for("optimizer", run, shop, profiled=True)]
     every = [*tools_for("diagnoser", run, shop), *tools_for("optimizer", run, shop, profiled=True)]
     assert {Offer.of(tool).argument for tool in every} == {"query", "source"}  # who answers by hand can call each
