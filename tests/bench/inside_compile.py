@@ -90,11 +90,8 @@ def _factor(speedup: float | None, interval: Any) -> str:
 def _over_best(acceptance: Acceptance) -> str:
     timed = [each for each in acceptance.compiled if each.speedup is not None]
     if not acceptance.accepted:
-        return (
-            "1.00, nothing handed out"
-            if not timed
-            else f"1.00 ({min(each.speedup or 0 for each in timed):.3f} was not enough)"
-        )
+        least = f" (it was {min(each.speedup or 0.0 for each in timed):.3f})" if timed else ""
+        return f"1.00, nothing handed out{least}"
     best = min(timed, key=lambda each: each.speedup or 0.0, default=None)
     return f"{_factor(best.speedup, best.interval)} over {best.what}" if best else "none was timed"
 
