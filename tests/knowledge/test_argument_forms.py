@@ -226,6 +226,88 @@ CALLS: dict[str, Call] = {
         "start": st.sampled_from((0, 0.25)), "end": st.just(4.5), "step": FACTORS}, 2),
     "even steps": Call(lambda x, **kwargs: x[0, 0] * torch.linspace(**kwargs), (X,), {
         "start": st.just(-1.0), "end": FACTORS, "steps": st.sampled_from((1, 2, 9))}, 3),
+    "all": Call(lambda x, *args, **kwargs: torch.all(x > -1, *args, **kwargs), (X,), DIM | KEPT, 1),
+    "any": Call(lambda x, *args, **kwargs: torch.any(x > 1, *args, **kwargs), (X,), DIM | KEPT, 1),
+    "both ends": Call(lambda x, **kwargs: torch.sub(*torch.aminmax(x, **kwargs)), (X,), DIM | KEPT),
+    "argmin": Call(torch.argmin, (X,), DIM | KEPT),
+    "nonzeros": Call(lambda x, **kwargs: torch.count_nonzero(x.relu(), **kwargs), (X,), DIM),
+    "median": Call(lambda x, *args, **kwargs: torch.median(x, *args, **kwargs)[0], (X,), DIM | KEPT, 1),
+    "median of numbers": Call(lambda x, *args, **kwargs: torch.nanmedian(x / x.relu(), *args, **kwargs)[0], (X,),
+                              DIM | KEPT, 1),
+    "kth value": Call(lambda x, *args, **kwargs: torch.kthvalue(x, 2, *args, **kwargs)[0], (X,), DIM | KEPT),
+    "variance and mean": Call(lambda x, **kwargs: torch.add(*torch.var_mean(x, **kwargs)), (X,), DIM | {
+        "correction": st.sampled_from((0, 1, 2))} | KEPT, 1),
+    "deviation and mean": Call(lambda x, **kwargs: torch.add(*torch.std_mean(x, **kwargs)), (X,), DIM | {
+        "correction": st.sampled_from((0, 1))} | KEPT, 1),
+    "matrix norm": Call(lambda x, **kwargs: torch.linalg.matrix_norm(x, **kwargs), (IMAGE,), {
+        "ord": st.sampled_from(("fro", 1, torch.inf)), "dim": st.sampled_from(((-2, -1), (1, 2))), "keepdim": FLAGS}),
+    "running product": Call(torch.cumprod, (X,), DIM, 1),
+    "log softmax": Call(torch.log_softmax, (X,), DIM, 1),
+    "glu": Call(F.glu, (X,), DIM),
+    "logit": Call(lambda x, *args, **kwargs: torch.logit(x.sigmoid(), *args, **kwargs), (X,), {"eps": st.just(0.2)}),
+    "clip": Call(torch.clip, (X,), {"min": st.sampled_from((None, -0.5)), "max": FACTORS}, 2),
+    "addcdiv": Call(lambda x, y, **kwargs: torch.addcdiv(x, x, y, **kwargs), (X, Y), {"value": FACTORS}),
+    "rsub": Call(lambda x, y, **kwargs: torch.rsub(x, y, **kwargs), (X, Y), {"alpha": FACTORS}),
+    "addmv": Call(lambda x, y, **kwargs: torch.addmv(x[:, 0], y, x[0], **kwargs), (X, Y), {
+        "beta": FACTORS, "alpha": FACTORS}),
+    "baddbmm": Call(lambda x, y, **kwargs: torch.baddbmm(x[:, :ROWS], x[None], y.T[None], **kwargs), (X, Y), {
+        "beta": FACTORS, "alpha": FACTORS}),
+    "addbmm": Call(lambda x, y, **kwargs: torch.addbmm(x[:, :ROWS], x[None], y.T[None], **kwargs), (X, Y), {
+        "beta": FACTORS, "alpha": FACTORS}),
+    "absolute error": Call(lambda x, y, **kwargs: F.l1_loss(x, y, **kwargs), (X, Y), {"reduction": REDUCTIONS}),
+    "entropy of shares": Call(
+        lambda x, y, w, **kwargs: F.binary_cross_entropy(x.sigmoid(), y.sigmoid(), **kwargs), (X, Y, WEIGHT.abs()), {
+        "weight": st.sampled_from((None, At(2))), "reduction": REDUCTIONS}),
+    "entropy of logits": Call(
+        lambda x, y, w, **kwargs: F.binary_cross_entropy_with_logits(x, y.sigmoid(), **kwargs),
+        (X, Y, WEIGHT.abs()), {
+        "weight": st.sampled_from((None, At(2))), "reduction": REDUCTIONS,
+        "pos_weight": st.sampled_from((None, At(2)))}),
+    "soft margin": Call(lambda x, y, **kwargs: F.soft_margin_loss(x, y.sign(), **kwargs), (X, Y), {
+        "reduction": REDUCTIONS}),
+    "ranks": Call(lambda x, y, **kwargs: F.margin_ranking_loss(x, y, y.sign(), **kwargs), (X, Y), {
+        "margin": FACTORS, "reduction": REDUCTIONS}),
+    "cosine of pairs": Call(lambda x, y, **kwargs: F.cosine_embedding_loss(x, y, y[:, 0].sign(), **kwargs), (X, Y), {
+        "margin": st.sampled_from((0.0, 0.3)), "reduction": REDUCTIONS}),
+    "triplets": Call(lambda x, y, **kwargs: F.triplet_margin_loss(x, y, x.flip(0), **kwargs), (X, Y), {
+        "margin": FACTORS, "p": st.sampled_from((1.0, 2.0)), "eps": st.just(1e-3), "swap": FLAGS,
+        "reduction": REDUCTIONS}),
+    "likelihood": Call(lambda x, y, **kwargs: F.nll_loss(x, y, **kwargs), (X, CLASSES, WEIGHT.abs()), {
+        "weight": st.sampled_from((None, At(2))), "ignore_index": st.sampled_from((-100, 0, 7)),
+        "reduction": REDUCTIONS}, 0, 2),
+    "gather": Call(lambda x, at, **kwargs: torch.gather(x, 0, at, **kwargs), (X, PLACES), {"sparse_grad": FLAGS}),
+    "slice scatter": Call(lambda x, y, **kwargs: x.slice_scatter(y[:2], **kwargs), (X, Y), {
+        "dim": st.sampled_from((0, -2)), "start": st.sampled_from((1, -5)), "end": st.sampled_from((5, -1)),
+        "step": st.just(2)}, 4),
+    "places among": Call(lambda x, y, **kwargs: torch.searchsorted(x.sort(-1)[0], y, **kwargs), (X, Y), {
+        "right": FLAGS}),
+    "bins": Call(lambda x, w, **kwargs: torch.bucketize(x, w.sort()[0], **kwargs), (X, WEIGHT), {"right": FLAGS}),
+    "repeats": Call(torch.repeat_interleave, (X,), {"repeats": st.sampled_from((1, 3)), "dim": DIMS}, 1),
+    "stack": Call(lambda x, y, **kwargs: torch.stack((x, y), **kwargs), (X, Y), {
+        "dim": st.sampled_from((0, 1, 2, -1, -3))}),
+    "cat": Call(lambda x, y, **kwargs: torch.cat((x, y), **kwargs), (X, Y), DIM),
+    "chunk": Call(lambda x, **kwargs: torch.chunk(x, 3, **kwargs)[1], (X,), DIM),
+    "split": Call(lambda x, **kwargs: torch.split(x, 4, **kwargs)[-1], (X,), DIM),
+    "uneven parts": Call(lambda x, **kwargs: torch.tensor_split(x, 4, **kwargs)[1], (X,), DIM),
+    "unbind": Call(lambda x, **kwargs: torch.unbind(x, **kwargs)[2], (X,), DIM),
+    "strided": Call(lambda x, **kwargs: torch.as_strided(x.contiguous(), (3, 4), (8, 2), **kwargs), (X,), {
+        "storage_offset": st.sampled_from((0, 5))}),
+    "average of rows": Call(lambda x, **kwargs: F.avg_pool1d(x, **kwargs), (X,), {
+        "kernel_size": st.sampled_from((2, 3)), "stride": st.sampled_from((None, 1, 2)),
+        "padding": st.sampled_from((0, 1)), "ceil_mode": FLAGS, "count_include_pad": FLAGS}, 1),
+    "largest of rows": Call(lambda x, **kwargs: F.max_pool1d(x, **kwargs), (X,), {
+        "kernel_size": st.sampled_from((2, 3)), "stride": st.sampled_from((None, 1, 2)),
+        "padding": st.sampled_from((0, 1)), "dilation": st.sampled_from((1, 2)), "ceil_mode": FLAGS}, 1),
+    "resized": Call(lambda x, **kwargs: F.interpolate(x, **kwargs), (IMAGE,), {
+        "scale_factor": st.sampled_from((2.0, 1.5, 0.5)), "mode": st.sampled_from(("nearest", "nearest-exact"))}, 1),
+    "convolution of rows": Call(lambda x, w, b, **kwargs: F.conv1d(x[0], w[:, :, 0], **kwargs),
+                                (IMAGE, WEIGHTS, BIAS[:3]), {
+        "bias": st.sampled_from((None, At(2))), "stride": st.sampled_from((1, 2)),
+        "padding": st.sampled_from((0, 1, "same")), "dilation": st.sampled_from((1, 2))}),
+    "turned convolution of rows": Call(lambda x, w, b, **kwargs: F.conv_transpose1d(x[0], w[:, :, 0], **kwargs),
+                                       (IMAGE, WEIGHTS, BIAS[:3]), {
+        "bias": st.sampled_from((None, At(2))), "stride": st.just(2), "padding": st.sampled_from((0, 1)),
+        "output_padding": st.sampled_from((0, 1)), "dilation": st.sampled_from((1, 2))}),
 }  # fmt: skip
 MADE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "given": lambda x: x, "ones": torch.ones_like, "zeros": torch.zeros_like,
