@@ -8,6 +8,7 @@ from itertools import product
 
 from knowledge.compiler.lower.front import OPERATIONS
 from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, base_name
+from knowledge.compiler.lower.rolling import Loop, rolled
 from knowledge.compiler.plan import PLAN_MARK, Decline, Draft, Move, Plan, Recipe, settled, swept, within
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.attention.recipe import AttentionRecipe
@@ -34,6 +35,11 @@ WHAT_IT_WRITES = (
 # launches, each as long as some megabytes take.
 MUCH_LESS, LAUNCHES_OF_BYTES = 0.7, 16 << 20
 
+MOST_CHARACTERS = 200_000
+"""Of a kernel's source, as the agents' answers take it."""
+MOST_OPERATIONS = 3000
+"""Operations, loops counted once, whose source is longer for sure; to lower them takes half a minute."""
+
 SINGLE: tuple[Recipe, ...] = (PointwiseRecipe(), RowRecipe(), GemmRecipe(), AttentionRecipe(), NarrowWeightsRecipe())
 
 
@@ -46,19 +52,26 @@ def recipes() -> tuple[Recipe, ...]:
 
 
 def recipes_for(problem: Problem) -> tuple[Recipe, ...]:
-    """Those that write problems of one size, or of several, in the order in which they are tried."""
-    return recipes()[-1:] if problem.others else _OF_ONE_SIZE
+    """Those that write problems of one size, with loops over time, or of several sizes, in the order of their turns."""
+    if problem.others:
+        return recipes()[-1:]
+    return _OF_ONE_SIZE[-1:] if any(isinstance(each, Loop) for each in rolled(problem)) else _OF_ONE_SIZE
 
 
 def first_draft(problem: Problem) -> Draft | Decline:
     """The kernel of depth 0, by the first recipe that can write the problem: the plain one after its sure moves."""
     reason = ""
+    if (left := len(rolled(problem))) > MOST_OPERATIONS:
+        return Decline(_too_long(problem, f"{left} operations that no loop over steps holds"))
     for recipe in recipes_for(problem):
         plan = recipe.first_plan(problem)
         if isinstance(plan, Plan) and not _outdone(recipe, problem):
             plan, made = settled(recipe, problem, plan)
             what = f"with {', '.join(made)}" if made else "plain and correct"
-            return Draft(recipe.render(problem, plan), "first kernel", f"{what}, by the {recipe.name} recipe")
+            source = recipe.render(problem, plan)
+            if len(source) > MOST_CHARACTERS:
+                return Decline(_too_long(problem, f"{len(source):,} characters of source"))
+            return Draft(source, "first kernel", f"{what}, by the {recipe.name} recipe")
         reason = plan.reason.rstrip(".") if isinstance(plan, Decline) else reason
     return Decline(_refusal(problem, reason))
 
@@ -126,6 +139,16 @@ def _refusal(problem: Problem, reason: str) -> str:
     what = ", ".join(unknown) or reason
     return (
         f"The playbook cannot write {what}. {WHAT_IT_WRITES} ({len(writable_ops())} operations). {HOW_TO_SET_A_MODEL}"
+    )
+
+
+def _too_long(problem: Problem, what: str) -> str:
+    """Why a forward has no kernel of its own: what its source would take, and what stands in the way of less."""
+    return (
+        f"The playbook cannot write this forward as one kernel: its {len(problem.ops)} operations would take {what}, "
+        f"of which a kernel has at most {MOST_CHARACTERS:,} characters. A Python loop becomes one step if each "
+        "iteration is the same operations, of equal shapes, on what the iteration before made and on the next element "
+        f"of a tensor; else cut the module into parts. {HOW_TO_SET_A_MODEL}"
     )
 
 

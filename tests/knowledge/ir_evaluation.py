@@ -9,8 +9,8 @@ import torch
 from evaluation import computed, reduced
 
 from knowledge.compiler.ir.expressions import Node
-from knowledge.compiler.ir.index import Axis, Data, Index, Quotient
-from knowledge.compiler.ir.nodes import Element, Value, elements, neutral, values
+from knowledge.compiler.ir.index import Axis, Data, Index, Quotient, axes
+from knowledge.compiler.ir.nodes import Element, Region, Value, elements, neutral, values
 from knowledge.compiler.lower.lowering import Lowered
 from knowledge.compiler.problem import Problem
 
@@ -34,17 +34,21 @@ def meaning(problem: Problem, lowered: Lowered, tensors: Mapping[str, Any]) -> l
     return made
 
 
-def _defined(value: Value, known: Mapping[int, torch.Tensor], tensors: Mapping[str, Any]) -> torch.Tensor:
+def _defined(
+    value: Value, known: Mapping[int, torch.Tensor], tensors: Mapping[str, Any], fixed: Mapping[Axis, int] | None = None
+) -> torch.Tensor:
     if value.kind == "source":
         given = tensors[value.op]
         return given.float() if value.dtype in ("float16", "bfloat16") else given
+    if value.region is not None:
+        return _looped(value, value.region, known, tensors)
     assert value.body is not None
     if value.kind == "sort":
-        return _sorted(value, known, tensors)
+        return _sorted(value, known, tensors, fixed)
     if value.kind == "steps":
         return _stepped(value, known, tensors)
     axes = (*value.axes, *value.reduced)
-    body = Body(axes, known, tensors).element(value.body).expand([axis.extent for axis in axes])
+    body = Body(axes, known, tensors, fixed).element(value.body).expand([axis.extent for axis in axes])
     if value.kind == "map":
         return body
     if value.kind == "scan":
@@ -55,11 +59,29 @@ def _defined(value: Value, known: Mapping[int, torch.Tensor], tensors: Mapping[s
     return reduced(Node("reduce", value.op, value.dtype, tuple(body.shape), (), tuple(over)), body)
 
 
-def _sorted(value: Value, known: Mapping[int, torch.Tensor], tensors: Mapping[str, Any]) -> torch.Tensor:
+def _looped(
+    value: Value, region: Region, known: Mapping[int, torch.Tensor], tensors: Mapping[str, Any]
+) -> torch.Tensor:
+    """One step after the other."""
+    held = {id(each.before): Body(axes("i", each.before.shape), known, tensors).element(each.first)
+            .expand(each.before.shape) for each in region.carried}  # fmt: skip
+    made = []
+    for step in range(region.axis.extent):
+        now = dict(known) | held
+        for each in region.inner:
+            now[id(each)] = _defined(each, now, tensors, {region.axis: step})
+        made.append(now[id(region.made[int(value.op)])])
+        held = {id(each.before): now[id(each.after)] for each in region.carried}
+    return torch.stack(made)
+
+
+def _sorted(
+    value: Value, known: Mapping[int, torch.Tensor], tensors: Mapping[str, Any], fixed: Mapping[Axis, int] | None
+) -> torch.Tensor:
     """Places in the order, along the last dimension first."""
     assert value.body is not None
     axes = (*value.axes[: value.dim], *value.axes[value.dim + 1 :], *value.reduced)
-    body = Body(axes, known, tensors).element(value.body).expand([axis.extent for axis in axes])
+    body = Body(axes, known, tensors, fixed).element(value.body).expand([axis.extent for axis in axes])
     order = body.sort(dim=-1, descending=value.op == "descending", stable=True).indices
     return order[..., : value.shape[value.dim]].movedim(-1, value.dim)
 

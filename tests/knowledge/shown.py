@@ -52,6 +52,8 @@ def _loops(axes: Iterable[Axis]) -> str:
 
 
 def _definition(value: Value, names: Mapping[int, str]) -> str:
+    if value.region is not None:
+        return f"made at every step of {_loops((value.region.axis,))}"
     if value.kind == "source" or value.body is None:
         return "argument"
     over = _loops(value.reduced or value.axes)

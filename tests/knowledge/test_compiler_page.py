@@ -6,6 +6,7 @@ import inspect
 from pathlib import Path
 
 import torch
+from loops_over_time import selective_scan
 from shown import shown, shown_kernels
 from torch import nn
 from torch.nn import functional
@@ -42,7 +43,9 @@ def parts() -> dict[str, str]:
         trace(Sigmoid(), torch.randn(128, 96)),)}))  # fmt: skip
     assert isinstance(sized, Draft)
     of_sizes = sized.source[sized.source.index("void loops0(") :]
+    steps = trace(selective_scan, *(torch.randn(2, 20, 64) for _ in "xd"), torch.randn(64, 16), torch.randn(2, 20, 16))
     return {
+        "loop": shown_kernels(compiled(steps).fused).split("kernel 2")[0],
         "module": inspect.getsource(Block),
         "trace": "\n".join(f"{op.results[0].name} = {op.target}" for op in problem.ops),
         "values": shown(node for _, node in staged(problem).outputs),

@@ -15,7 +15,7 @@ from knowledge.compiler.problem import Scalar
 # After these, those of `ir/nodes.py`.
 Kind = Literal[
     "load", "scalar", "const", "compute", "reduce", "gathered",
-    "source", "map", "scan", "steps", "sort", "read", "before", "position", "within", "total",
+    "source", "map", "scan", "steps", "loop", "sort", "read", "before", "position", "within", "total",
 ]  # fmt: skip
 Payload = tuple[int | float | bool | str, ...]
 

@@ -8,6 +8,7 @@
 | scan | the same over all of its body up to there, along one of its axes |
 | sort | the place r0 of the element of its body that comes there in the order, along one of its axes; NaN is largest |
 | steps | its body, at one step i1 after the other: of its states i0, over the sums of its `sums` over r0, r1, ... |
+| loop | at step i0 that of one of its region's values, which is made of what the region carried there |
 
 | element | holds |
 |---|---|
@@ -75,10 +76,13 @@ class Value(Node):
     dim: int = 0
     sums: tuple[Node, ...] = ()
     taps: bool = False
+    region: Region | None = None
 
     @property
     def bodies(self) -> tuple[Node, ...]:
-        """Every element that defines it."""
+        """Every element that defines it; of a loop, an element of each value around it that it reads."""
+        if self.region is not None:
+            return self.region.around
         return (*self.sums, self.body) if self.body is not None else ()
 
     @property
@@ -97,6 +101,29 @@ class Value(Node):
         """Whether it is a sum of products of two reads."""
         products = self.kind == "reduce" and self.op == "sum" and self.body is not None and self.body.op == "mul"
         return products and all(arg.kind == "read" for arg in self.body.args)  # type: ignore[union-attr]
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """In a region `before` stands for what `after` was a step earlier; an element of `first` in the first step."""
+
+    before: Value
+    first: Node
+    after: Value
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """What a loop does at every step of `axis`, which its values' bodies may use: `inner`, in their order.
+
+    `made` are those that are carried or read around the loop, `around` elements of the values that it reads.
+    """
+
+    axis: Axis
+    inner: tuple[Value, ...]
+    made: tuple[Value, ...]
+    carried: tuple[Carried, ...]
+    around: tuple[Node, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +196,26 @@ class Values(Graph):
     def steps(self, shape: tuple[int, ...], over: tuple[int, ...], sums: tuple[Node, ...], body: Node) -> Value:
         """States that each step makes of those before it; `sums` over `axes("r", over)`."""
         return self.value("steps", "", body.dtype, shape, body, over=over, sums=sums)
+
+    def region(
+        self, axis: Axis, inner: tuple[Value, ...], made: tuple[Value, ...], carried: tuple[Carried, ...]
+    ) -> Region:
+        """A loop's step, with the values around it that it reads."""
+        own = {id(each) for each in inner} | {id(each.before) for each in carried}
+        bodies = [*(body for value in inner for body in value.bodies), *(each.first for each in carried)]
+        found = {id(each.value): each.value for each in reads(*bodies) if id(each.value) not in own}
+        around = tuple(self.read(value, (number(0),) * len(value.shape)) for value in found.values() if value)
+        return Region(axis, inner, made, carried, around)
+
+    def loop(self, region: Region, made: Value) -> Value:
+        """What one of a region's values is at all steps, the first dimension."""
+        place = region.made.index(made)
+        key = ("loop", id(region), place)
+        if key not in self._nodes:
+            shape = (region.axis.extent, *made.shape)
+            self._nodes[key] = Value("loop", str(place), made.dtype, shape, origin=made.origin, axes=axes("i", shape),
+                                     region=region)  # fmt: skip
+        return self._nodes[key]  # type: ignore[return-value]
 
     def before(self, dtype: str, indices: tuple[Index, ...]) -> Node:
         """In steps, an element of theirs one step earlier."""

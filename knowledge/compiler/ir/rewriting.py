@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import gcd
 
 from knowledge.compiler.ir.expressions import Node, UnwritableError
 from knowledge.compiler.ir.index import Axis, Index, Quotient, Remainder, along
-from knowledge.compiler.ir.nodes import Element, Value, Values, reads, values
+from knowledge.compiler.ir.nodes import Carried, Element, Region, Value, Values, reads, values
 
 
 @dataclass(frozen=True)
@@ -96,22 +96,77 @@ class Inliner:
 
 def renewed(graph: Values, roots: Iterable[Node], change: Callable[[Value], Value]) -> list[Node]:
     """The roots with every value as `change` makes it of operands that have been changed before it."""
-    roots, made = tuple(roots), dict[int, Value]()
-
-    def read(element: Element) -> Node:
-        operand = made.get(id(element.value))
-        return element if operand is None else graph.read(operand, element.indices, partial=element.partial)
-
+    roots, renewing = tuple(roots), _Renewing(graph, change)
     for value in values(*(root for root in roots if isinstance(root, Value))):
-        graph.origin, own = value.origin, value
-        if any(id(each.value) in made for each in reads(*value.bodies)):
-            body, *sums = (graph.rewritten(each, {}, read) for each in (value.body, *value.sums) if each is not None)
+        if value.region is None:
+            renewing.value(value)
+        else:
+            renewing.step(value, value.region)
+    return [renewing.made.get(id(root), root) for root in roots]
+
+
+@dataclass
+class _Renewing:
+    """What became of each value, by its identity, where it changed; and of each loop."""
+
+    graph: Values
+    change: Callable[[Value], Value]
+    made: dict[int, Value] = field(default_factory=dict)
+    regions: dict[int, Region] = field(default_factory=dict)
+
+    def read(self, element: Element) -> Node:
+        """A read of what its value became."""
+        operand = self.made.get(id(element.value))
+        return element if operand is None else self.graph.read(operand, element.indices, partial=element.partial)
+
+    def value(self, value: Value) -> None:
+        """One value after its operands."""
+        graph, own = self.graph, value
+        graph.origin = value.origin
+        if any(id(each.value) in self.made for each in reads(*value.bodies)):
+            bodies = (each for each in (value.body, *value.sums) if each is not None)
+            body, *sums = (graph.rewritten(each, {}, self.read) for each in bodies)
             graph.origin = value.origin
             own = graph.value(
                 value.kind, value.op, value.dtype, value.shape, body, tuple(axis.extent for axis in value.reduced),
                 value.dim, tuple(sums), value.taps,
             )  # fmt: skip
         graph.origin = value.origin
-        if (new := change(own)) is not value:
-            made[id(value)] = new
-    return [made.get(id(root), root) for root in roots]
+        if (new := self.change(own)) is not value:
+            self.made[id(value)] = new
+
+    def step(self, value: Value, region: Region) -> None:
+        """What a loop's steps make, after the loop."""
+        if id(region) not in self.regions:
+            self.regions[id(region)] = self._loop(region)
+        new = self.regions[id(region)]
+        if new is not region:
+            self.made[id(value)] = self.graph.loop(new, new.made[int(value.op)])
+
+    def _loop(self, region: Region) -> Region:
+        for value in region.inner:
+            self.value(value)
+        touched = (*region.inner, *(each.value for each in reads(*region.around)))
+        if not any(id(each) in self.made for each in touched):
+            return region
+        results = tuple(self.made.get(id(each), each) for each in region.made)
+        carried = tuple(
+            Carried(
+                each.before,
+                self.graph.rewritten(each.first, {}, self.read),
+                self.made.get(id(each.after), each.after),
+            )
+            for each in region.carried
+        )
+        return self.graph.region(region.axis, _bound(results, carried), results, carried)
+
+
+def _bound(results: tuple[Value, ...], carried: tuple[Carried, ...]) -> tuple[Value, ...]:
+    """The values that a loop makes anew at every step: its results, and what needs the step before."""
+    bound = {id(each.before) for each in carried}
+    found = []
+    for value in values(*results):
+        if value in results or not bound.isdisjoint(id(each.value) for each in reads(*value.bodies)):
+            bound.add(id(value))
+            found.append(value)
+    return tuple(found)

@@ -7,7 +7,7 @@ from math import prod
 
 from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.index import Axis
-from knowledge.compiler.ir.nodes import ORDERS, PLACES, REDUCTIONS, SCANS, Element, Value, elements, values
+from knowledge.compiler.ir.nodes import ORDERS, PLACES, REDUCTIONS, SCANS, Element, Region, Value, elements, values
 from knowledge.compiler.ir.primitives import COMPARISONS, PRIMITIVES
 
 
@@ -18,11 +18,19 @@ class MalformedError(Exception):
 def verify(roots: Iterable[Node]) -> None:
     """Raises `MalformedError` on the first value under `roots` that is not as `ir/nodes.py` says."""
     for value in values(*(root for root in roots if isinstance(root, Value))):
-        for problem in _problems(value):
+        for problem in _problems(value, ()) if value.region is None else _inside(value.region):
             raise MalformedError(f"{value.kind} {value.dtype}{list(value.shape)} of {value.origin}: {problem}")
 
 
-def _problems(value: Value) -> Iterator[str]:
+def _inside(region: Region) -> Iterator[str]:
+    for value in region.inner:
+        yield from _problems(value, (region.axis,))
+    for each in region.carried:
+        if (each.before.shape, each.before.dtype) != (each.after.shape, each.after.dtype):
+            yield "what is carried changes its shape or its type"
+
+
+def _problems(value: Value, around: tuple[Axis, ...]) -> Iterator[str]:
     if value.kind == "source":
         return
     if value.body is None or (value.kind == "reduce" and value.op not in REDUCTIONS):
@@ -37,7 +45,7 @@ def _problems(value: Value) -> Iterator[str]:
         yield "its axes or its body's type are not its own"
     if value.kind == "steps" and (len(value.shape) < 2 or any(each.dtype != value.dtype for each in value.sums)):
         yield "steps without a dimension of states and one of steps, or sums of another type"
-    axes = {*value.axes, *value.reduced}
+    axes = {*around, *value.axes, *value.reduced}
     empty = not prod(axis.extent for axis in axes)
     for node in elements(*value.bodies):
         yield from _element(node, axes, empty) if isinstance(node, Element) else _compute(node)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.nouns.aten import ALIASING
 from knowledge.compiler.ir import dtypes
 from knowledge.compiler.ir.expressions import Node, UnwritableError
-from knowledge.compiler.ir.nodes import Values
+from knowledge.compiler.ir.index import Axis, number, places
+from knowledge.compiler.ir.nodes import Value, Values
 from knowledge.compiler.ir.sizes import real
+from knowledge.compiler.lower.looping import gathered, looped
+from knowledge.compiler.lower.rolling import Loop, refs, rolled
 from knowledge.compiler.lower.schemas import completed
 from knowledge.compiler.problem import Argument, DTypeArg, Op, Problem, Ref, Tensor
 
@@ -25,6 +28,7 @@ class Lowering:
 
     `changed` names, for each value that an in-place write made stale, the operation that wrote. `traced` are the
     arguments and results as the trace has them; `unmade` the results that a lowering does not make, with its operation.
+    `steps` are those of loops, each a step of a value, and `loops` the axes of all loops so far.
     """
 
     graph: Values
@@ -33,6 +37,8 @@ class Lowering:
     changed: dict[str, str] = field(default_factory=dict)
     traced: dict[str, Tensor] = field(default_factory=dict)
     unmade: dict[str, str] = field(default_factory=dict)
+    steps: dict[str, tuple[Value, int]] = field(default_factory=dict)
+    loops: list[Axis] = field(default_factory=list)
 
     def argument(self, op: Op, position: int, name: str) -> Argument:
         """An argument by position, or by name where the schema has it by name; None where the overload has none."""
@@ -45,6 +51,10 @@ class Lowering:
                 raise UnwritableError(f"an in-place write that other values may see ({self.changed[argument.ref]})")
             if argument.ref in self.unmade:
                 raise UnwritableError(f"{self.unmade[argument.ref]}'s result {argument.ref}")
+            if argument.ref not in self.values and argument.ref in self.steps:
+                of, step = self.steps[argument.ref]
+                body = self.graph.read(of, (number(step), *places(of.shape[1:])))
+                self.values[argument.ref] = self.graph.map(of.shape[1:], body)
             if argument.ref not in self.values:
                 raise UnwritableError(f"{argument.ref}, which the trace does not define")
             return self.values[argument.ref]
@@ -106,21 +116,23 @@ def reads(op: Op) -> Iterator[str]:
     return refs((*op.args, *op.kwargs.values()))
 
 
-def refs(arguments: Iterable[Argument]) -> Iterator[str]:
-    """Every value among some arguments."""
-    for argument in arguments:
-        for atom in argument if isinstance(argument, tuple) else (argument,):
-            if isinstance(atom, Ref):
-                yield atom.ref
-
-
 def live(problem: Problem) -> list[Op]:
     """The operations that an output comes from, and all that write in place."""
-    wanted, kept = {*problem.returns}, []
-    for op in reversed(problem.ops):
-        if base_name(op.target).endswith("_") or not wanted.isdisjoint(result.name for result in op.results):
-            wanted.update(reads(op))
-            kept.append(op)
+    return [each for each in _live(problem.ops, problem.returns) if isinstance(each, Op)]
+
+
+def _live(items: Sequence[Op | Loop], returns: Iterable[str]) -> list[Op | Loop]:
+    """The same of operations and loops; of a loop as much as is asked for."""
+    wanted: set[str] = {*returns}
+    kept: list[Op | Loop] = []
+    for each in reversed(items):
+        if isinstance(each, Loop):
+            if not wanted.isdisjoint(each.shows):
+                kept.append(each.showing(wanted))
+                wanted.update(kept[-1].reads)  # type: ignore[union-attr]
+        elif base_name(each.target).endswith("_") or not wanted.isdisjoint(result.name for result in each.results):
+            wanted.update(reads(each))
+            kept.append(each)
     return kept[::-1]
 
 
@@ -134,8 +146,11 @@ def lower(problem: Problem, table: Mapping[str, Lower], graph: Values) -> Lowere
         state.values[given.name] = state.graph.load(given) if isinstance(given, Tensor) else state.graph.scalar(given)
         if isinstance(given, Tensor):
             state.traced[given.name] = given
-    for op in live(problem):
-        _apply(state, completed(op), table)
+    for each in _live(rolled(problem), problem.returns):
+        if isinstance(each, Loop):
+            looped(state, each, lambda inside, op: _apply(inside, completed(op), table))
+        else:
+            _apply(state, gathered(state, completed(each)), table)
     outputs = []
     for tensor, name in zip(problem.outputs, problem.returns, strict=True):
         node = state.cast(state.value(Ref(ref=name)), tensor.dtype)

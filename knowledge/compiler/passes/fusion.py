@@ -8,19 +8,21 @@ by element; what joins none is a kernel of its own. Kernels over the same loops 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from knowledge.compiler.ir.dtypes import BYTES
 from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.index import Axis, Index, along, linear, unravelled
 from knowledge.compiler.ir.index import number as fixed
-from knowledge.compiler.ir.nodes import Element, Value, elements, reads, values
+from knowledge.compiler.ir.nodes import Element, Region, Value, Values, elements, reads, values
 from knowledge.compiler.ir.primitives import PRIMITIVES
 from knowledge.compiler.ir.rewriting import Inliner
 from knowledge.compiler.ir.sizes import Size
 from knowledge.compiler.ir.strides import packed_strides
 from knowledge.compiler.lower.lowering import Lowered
+from knowledge.compiler.passes.kernel import Kernel, Store
+from knowledge.compiler.passes.stepping import Steps, asked_of, in_loop
 from knowledge.compiler.problem import Problem, Tensor
 
 
@@ -56,45 +58,11 @@ def _padded(tensor: Tensor) -> int:
 
 # Operations that cost as much as an element's way to memory and back: 8 bytes at 15 operations a byte (an H200's).
 WORTH_MEMORY = 120
+# Operations that a loop's steps, which wait for each other, do not repeat.
+STEPS_WAIT = 4
 # What a call of a function costs in operations.
 CALL = 8
 EXTREMA = frozenset(("amax", "amin", "argmax", "argmin"))
-
-
-@dataclass(frozen=True)
-class Store:
-    """An element of a tensor in memory: the kernel's axes place it, `body` is what it holds."""
-
-    tensor: Tensor
-    indices: tuple[Index, ...]
-    body: Node
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """One loop nest: `totals` over the axes, each reduced over `reduced` or one scan or sort, then the stores.
-
-    With `stepped`, all of that at every step of that axis, after the step before it.
-
-    In the stores' bodies a total is the element `total` of its name. Reads are of values that lie in `memory`.
-    """
-
-    axes: tuple[Axis, ...]
-    reduced: tuple[Axis, ...]
-    totals: tuple[tuple[str, Value], ...]
-    stores: tuple[Store, ...]
-    memory: Mapping[int, Tensor]
-    stepped: Axis | None = None
-
-    @property
-    def bodies(self) -> tuple[Node, ...]:
-        """Every element that it computes."""
-        return (*(value.body for _, value in self.totals if value.body), *(store.body for store in self.stores))
-
-    @property
-    def scans(self) -> bool:
-        """Whether its total is a scan or a sort."""
-        return any(value.kind in ("scan", "sort") for _, value in self.totals)
 
 
 @dataclass(frozen=True)
@@ -114,47 +82,60 @@ class _Open:
     anchor: Value
     totals: list[Value] = field(default_factory=list)
     stores: list[Store] = field(default_factory=list)
+    loop: Axis | None = None
     holds: dict[int, tuple[tuple[Index, ...], Node]] = field(default_factory=dict)
 
     @property
     def stepped(self) -> Axis | None:
         """The axis that goes step by step."""
-        return self.anchor.axes[1] if self.anchor.kind == "steps" else None
+        return self.anchor.axes[1] if self.anchor.kind == "steps" else self.loop
 
     @property
     def axes(self) -> tuple[Axis, ...]:
         """The loops, or those of one step."""
-        return self.anchor.axes[2:] if self.stepped else self.anchor.axes
+        return self.anchor.axes[2:] if self.anchor.kind == "steps" else self.anchor.axes
 
     @property
     def loops(self) -> tuple[Axis, ...]:
         """Of steps, all loops; else none, for nothing joins them."""
-        return (self.stepped, *self.axes, *self.anchor.reduced) if self.stepped else ()
+        return (*self.anchor.axes[1:], *self.anchor.reduced) if self.anchor.kind == "steps" else ()
 
 
 def fused(problem: Problem, lowered: Lowered, worth: float = WORTH_MEMORY) -> Fused:
     """The kernels of a forward; what is repeated for more than `worth` operations an element lies in memory."""
-    return _Fusion(problem, lowered, worth).result()
+    graph = lowered.graph
+    outputs = [(tensor, _whole(graph, tensor, node)) for tensor, node in lowered.outputs]
+    order = _weights_first(problem, _in_turns(tuple(values(*(value for _, value in outputs)))))
+    given = {each.name: each for each in (*problem.inputs, *problem.parameters) if isinstance(each, Tensor)}
+    memory = {id(value): given[value.op] for value in order if value.kind == "source"}
+    made = _Fusion(graph, problem.on_gpu, outputs, order, memory, worth)
+    made.place()
+    return made.allocated()
+
+
+def _whole(graph: Values, tensor: Tensor, node: Node) -> Value:
+    """What an output holds as a value that a kernel makes: a constant and an argument are copied."""
+    if isinstance(node, Value) and node.kind != "source" and node.shape == tensor.shape:
+        return node
+    return graph.map(tensor.shape, graph.spread(node, tensor.shape))
 
 
 class _Fusion:
-    def __init__(self, problem: Problem, lowered: Lowered, worth: float) -> None:
+    """`around` are the values around a loop that lie in memory; `order` those of one of its steps."""
+
+    def __init__(
+        self, graph: Values, apart: bool, outputs: list[tuple[Tensor, Value]], order: tuple[Value, ...],
+        memory: dict[int, Tensor], worth: float, around: Collection[int] = (),
+    ) -> None:  # fmt: skip
+        self.graph = graph
+        self.apart = apart
+        self.outputs = outputs
+        self.order = order
+        self.memory = memory
         self.worth = worth
-        self.graph = lowered.graph
-        self.outputs = [(tensor, self._whole(tensor, node)) for tensor, node in lowered.outputs]
-        self.order = _weights_first(problem, _in_turns(tuple(values(*(value for _, value in self.outputs)))))
-        given = {each.name: each for each in (*problem.inputs, *problem.parameters) if isinstance(each, Tensor)}
-        self.memory = {id(value): given[value.op] for value in self.order if value.kind == "source"}
-        self.apart = problem.on_gpu
-        self.kept = self._kept()
+        self.kept = self._kept() | {*around}
         self.kernels: list[_Open] = []
         self.made_by: dict[int, int] = {}
-
-    def _whole(self, tensor: Tensor, node: Node) -> Value:
-        """What an output holds as a value that a kernel makes: a constant and an argument are copied."""
-        if isinstance(node, Value) and node.kind != "source" and node.shape == tensor.shape:
-            return node
-        return self.graph.map(tensor.shape, self.graph.spread(node, tensor.shape))
 
     def _kept(self) -> set[int]:
         """The values that lie in memory."""
@@ -164,27 +145,65 @@ class _Fusion:
         for value in self.order:
             cost[id(value)] = _cost(value, cost)
         asked = dict.fromkeys((id(value) for value in self.order), 0.0)
+        around = {id(each.value) for value in self.order if value.region for each in reads(*value.bodies)}
         for value in reversed(self.order):
-            times = value.evaluations
-            evaluations = asked[id(value)] if id(value) not in kept else times
+            evaluations = asked[id(value)] if id(value) not in kept else value.evaluations
             repeats = evaluations / max(value.numel, 1)
-            if id(value) not in kept and (repeats - 1) * cost[id(value)] > self.worth:
+            again = (repeats - 1) * cost[id(value)]
+            waits = id(value) in around and repeats > 1 and cost[id(value)] > STEPS_WAIT
+            if id(value) not in kept and (again > self.worth or waits):
                 kept.add(id(value))
                 evaluations = value.numel
-            for read in reads(*value.bodies):
-                asked[id(read.value)] += evaluations
+            for key, times in asked_of(value, evaluations):
+                asked[key] = asked.get(key, 0.0) + times
         return kept
 
-    def result(self) -> Fused:
+    def place(self) -> None:
         """All values that lie in memory, each in the first kernel that can make it."""
         inliner = Inliner(self.graph, lambda value: id(value) in self.kept)
         for value in self.order:
-            if value.kind == "steps":
+            if value.region is not None:
+                if id(value) not in self.made_by:
+                    self._place_loop(value.region, inliner)
+            elif value.kind == "steps":
                 self._place_steps(value, inliner)
             elif value.kind != "source" and id(value) in self.kept:
                 self._place(value, inliner.body(value))
         self._hand_on()
-        return self._allocated()
+
+    def _place_loop(self, region: Region, inliner: Inliner) -> None:
+        """Kernels of a loop's own, all of which every step does: those of its values, as if one step were all."""
+        loop = Steps(self.graph, region, self._read_at(region))
+        outputs = []
+        for value in loop.results:
+            tensors = [tensor for tensor, made in self.outputs if made is value] or [
+                loop.tensor(value, len(self.memory))
+            ]
+            self.memory[id(value)] = tensors[0]
+            outputs += [(tensor, region.made[int(value.op)]) for tensor in tensors]
+        kept = {*self.kept, *(id(each.before) for each in region.carried)}
+        inside = _Fusion(self.graph, self.apart, outputs, region.inner, self.memory, self.worth, kept)
+        inside.place()
+        read = loop.reading(inliner)
+        for kernel in inside.kernels:
+            kernel.loop = region.axis
+            kernel.totals = [replace(each, body=self.graph.rewritten(each.body, {}, read)) for each in kernel.totals
+                             if each.body is not None]  # fmt: skip
+            kernel.stores = [loop.stored(each, self.graph.rewritten(each.body, {}, read)) for each in kernel.stores]
+        self.kernels += inside.kernels
+        self.made_by |= {id(value): len(self.kernels) - 1 for value in loop.results}
+
+    def _read_at(self, region: Region) -> set[str]:
+        """Which of a loop's values are read at other steps than the last, or returned."""
+        found = {value.op for _, value in self.outputs if value.region is region}
+        last = fixed(region.axis.extent - 1)
+        for value in self.order:
+            bodies = value.bodies if value.region is None else [
+                *(body for each in value.region.inner for body in each.bodies),
+                *(each.first for each in value.region.carried)]  # fmt: skip
+            found |= {each.value.op for each in reads(*bodies) if each.value is not None
+                      and each.value.region is region and each.indices[0] != last}  # fmt: skip
+        return found
 
     def _needs(self, *bodies: Node) -> int:
         """The last kernel that makes what some elements read; -1 where none does."""
@@ -248,7 +267,7 @@ class _Fusion:
 
         On a GPU products stay apart: tensor cores take one at a time.
         """
-        if value.contracts and self.apart:
+        if (value.contracts and self.apart) or kernel.loop is not None:
             return False
         one = kernel.anchor
         same = (one.kind, one.axes, one.reduced) == (value.kind, value.axes, value.reduced) and value.kind == "reduce"
@@ -257,7 +276,7 @@ class _Fusion:
 
     def _joins(self, value: Value, body: Node, kernel: _Open, number: int) -> bool:
         """Store a map in the kernel that makes what it reads, where it reads exactly that kernel's own element."""
-        if kernel.anchor.kind == "steps":
+        if kernel.anchor.kind == "steps" or kernel.loop is not None:
             return False
         own = [each for each in reads(body) if self.made_by.get(id(each.value)) == number]
         places = _places(value, own[0], kernel.holds[id(own[0].value)][0], kernel.anchor.axes)
@@ -281,7 +300,7 @@ class _Fusion:
         """A map in the kernel of another one of its shape that comes late enough; else in one of its own."""
         for number in range(needs + 1, len(self.kernels)):
             kernel = self.kernels[number]
-            if kernel.anchor.kind == "map" and kernel.anchor.axes == value.axes:
+            if kernel.anchor.kind == "map" and kernel.anchor.axes == value.axes and kernel.loop is None:
                 self._store(value, tuple(map(along, value.axes)), body, number)
                 return
         self.kernels.append(_Open(value))
@@ -312,7 +331,8 @@ class _Fusion:
                 number = self.made_by[id(value)]
                 self._store(value, *self.kernels[number].holds[id(value)], number)
 
-    def _allocated(self) -> Fused:
+    def allocated(self) -> Fused:
+        """The kernels, and what passes between them."""
         kernels = tuple(
             Kernel(
                 each.axes, each.anchor.reduced, tuple((f"s{place}", total) for place, total in enumerate(each.totals)),
@@ -325,13 +345,26 @@ class _Fusion:
 
 def allocated(kernels: tuple[Kernel, ...], returned: Collection[str]) -> Fused:
     """The kernels with places for what passes between them: all that they store but the tensors `returned`."""
-    made = {store.tensor.name: (number, store.tensor) for number, kernel in enumerate(kernels)
+    spans = spanning(kernels)
+    made = {store.tensor.name: (first, last, store.tensor) for (first, last), kernel in zip(spans, kernels, strict=True)
             for store in kernel.stores if store.tensor.name not in returned}  # fmt: skip
-    last = {kernel.memory[id(read.value)].name: number for number, kernel in enumerate(kernels)
-            for read in reads(*kernel.bodies)}  # fmt: skip
-    lives = [(number, last.get(name, number), tensor) for name, (number, tensor) in made.items()]
+    until = {kernel.memory[id(read.value)].name: last for (_, last), kernel in zip(spans, kernels, strict=True)
+             for read in reads(*kernel.bodies)}  # fmt: skip
+    lives = [(first, max(last, until.get(name, 0)), tensor) for name, (first, last, tensor) in made.items()]
     places, nbytes = arena(lives)
     return Fused(kernels, tuple(tensor for _, _, tensor in lives), places, nbytes)
+
+
+def spanning(kernels: Sequence[Kernel]) -> list[tuple[int, int]]:
+    """Of each kernel the first and the last that its steps repeat: itself, or all kernels of its loop."""
+    spans: list[tuple[int, int]] = []
+    for number, kernel in enumerate(kernels):
+        joins = number > 0 and in_loop(kernel) and kernel.stepped == kernels[number - 1].stepped
+        spans.append((spans[-1][0] if joins else number, number))
+    for number in reversed(range(len(spans) - 1)):
+        if spans[number][0] == spans[number + 1][0]:
+            spans[number] = spans[number + 1]
+    return spans
 
 
 def _in_turns(order: tuple[Value, ...]) -> tuple[Value, ...]:

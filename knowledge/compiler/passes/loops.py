@@ -9,7 +9,7 @@ from math import prod
 from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.index import Axis, Data, Index, Quotient, Remainder, along, linear
 from knowledge.compiler.ir.nodes import ORDERS, Element, Values, elements, reads
-from knowledge.compiler.passes.fusion import Kernel
+from knowledge.compiler.passes.kernel import Kernel
 from knowledge.compiler.problem import Tensor
 
 
@@ -69,8 +69,12 @@ class Nest:
         return self.memory[id(read.value)]
 
     def address(self, read: Element) -> Index:
-        """A read's place in memory, in elements."""
-        return linear(read.indices, self.tensor(read).strides)
+        """A read's place in memory, in elements; of a loop's steps the last ones alone may be there."""
+        tensor = self.tensor(read)
+        assert read.value is not None
+        kept = zip(read.indices, tensor.shape, read.value.shape, strict=True)
+        indices = (index if extent == whole else index % extent for index, extent, whole in kept)
+        return linear(indices, tensor.strides)
 
     @staticmethod
     def guards(read: Element) -> tuple[tuple[Index, int], ...]:

@@ -17,7 +17,8 @@ from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.index import Axis, Index
 from knowledge.compiler.ir.index import number as fixed
 from knowledge.compiler.ir.nodes import Element, Value, Values, reads
-from knowledge.compiler.passes.fusion import Fused, Kernel, Store, allocated
+from knowledge.compiler.passes.fusion import Fused, allocated
+from knowledge.compiler.passes.kernel import Kernel, Store
 
 MOST_PRODUCTS, LARGEST_WINDOW = 32, 9
 JOINED = {"amax": "maximum", "amin": "minimum"}

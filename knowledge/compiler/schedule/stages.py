@@ -16,7 +16,8 @@ from knowledge.compiler.emit.source_text import identifiers, integers
 from knowledge.compiler.ir.dtypes import BYTES, DLPACK
 from knowledge.compiler.ir.expressions import UnwritableError
 from knowledge.compiler.ir.strides import packed_strides
-from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, aliases, base_name, reads, refs
+from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, aliases, base_name, reads
+from knowledge.compiler.lower.rolling import refs
 from knowledge.compiler.plan import PLAN_MARK, RANK, Decline, Move, Plan, Recipe, settled
 from knowledge.compiler.problem import ByContent, Op, Problem, Ref, Scalar, Tensor
 

@@ -116,7 +116,13 @@ class Contraction:
 
 def contraction(nest: Nest, graph: Values) -> Contraction | None:
     """The nest as a product of matrices; None where it is none, or an index mixes columns with K."""
-    if len(nest.totals) != 1 or nest.scanned or nest.totals[0].op != "sum" or not _products(nest.totals[0]):
+    if (
+        len(nest.totals) != 1
+        or nest.scanned
+        or nest.stepped
+        or nest.totals[0].op != "sum"
+        or not _products(nest.totals[0])
+    ):
         return None
     if any(isinstance(atom, Data) for index in indices_of(nest) for atom in index.atoms()):
         return None

@@ -181,24 +181,40 @@ class KernelText:
 
     def lines(self, parameters: str) -> list[str]:
         """The function."""
+        loop = self.loop()
+        if step := self.nest.stepped:
+            head = f"for (int64_t {step.name} = 0; {step.name} < {step.extent}; ++{step.name}) {{"
+            loop = [head, *indented(loop), "}"]
+        return [f"void {self.name}({parameters}) {{", *indented([*self.views_made(), *loop]), "}"]
+
+    def loop(self) -> list[str]:
+        """All results, by threads where that pays."""
         work = [axis for axis in self.nest.axes if axis not in (self.choice.lane, self.nest.scanned)]
-        element = self._element()
-        body, tiles = self._tiled(element)
+        body, tiles = self._tiled(self._element())
         tasks = count(tuple(work)) * tiles
         steps = count(self.nest.axes) * max(count(self.nest.reduced), 1) * max(len(self.nest.totals), 1)
         parallel = tasks > 1 and steps >= WORTH_THREADS and self.device.threads > 1
-        loop = [
+        return [
             *(["#pragma omp parallel for schedule(static)"] if parallel else []),
             f"for (int64_t t = 0; t < {tasks}; ++t) {{",
             *indented([*decoded(work, "t", tiles), *body]),
             "}",
         ]
-        if step := self.nest.stepped:
-            head = f"for (int64_t {step.name} = 0; {step.name} < {step.extent}; ++{step.name}) {{"
-            loop = [head, *indented(loop), "}"]
-        return [f"void {self.name}({parameters}) {{", *indented([*self._tensors(), *loop]), "}"]
 
-    def _tensors(self) -> Iterator[str]:
+    def by_one_thread(self) -> list[str]:
+        """All results, one after the other."""
+        lane, lines = self.choice.lane, self._element()
+        if lane is not None and not self.choice.inner:
+            head = f"for (int64_t {lane.name} = 0; {lane.name} < {lane.extent}; {lane.name} += kLanes) {{"
+            lines = [head, *indented([self._counted(lane), *lines]), "}"]
+        for axis in reversed(self.nest.axes):
+            if axis not in (lane, self.nest.scanned) and axis.extent != 1:
+                head = f"for (int64_t {axis.name} = 0; {axis.name} < {axis.extent}; ++{axis.name}) {{"
+                lines = [head, *indented(lines), "}"]
+        return lines
+
+    def views_made(self) -> Iterator[str]:
+        """The tensors of the statements so far."""
         for view in self.views.made.values():
             start = f"p{self.views.stems[view.tensor.name]}" + (f" + {view.offset}" if view.offset else "")
             start = start.replace("+ -", "- ")
@@ -215,15 +231,18 @@ class KernelText:
         tiles = -(-lane.extent // tile)
         first = f"t % {tiles} * {tile}" if tiles > 1 else "0"
         last = f"std::min<int64_t>({first} + {tile}, {lane.extent})" if tiles > 1 else str(lane.extent)
-        count_ = f"int const n = int(std::min<int64_t>(kLanes, {lane.extent} - {lane.name}));"
-        if lane.extent % lanes == 0:
-            count_ = "constexpr int n = kLanes;"
         return [
             f"int64_t const last = {last};",
             f"for (int64_t {lane.name} = {first}; {lane.name} < last; {lane.name} += kLanes) {{",
-            *indented([count_, *element]),
+            *indented([self._counted(lane), *element]),
             "}",
         ], tiles
+
+    def _counted(self, lane: Axis) -> str:
+        """How many lanes count."""
+        if lane.extent % self.choice.lanes == 0:
+            return "constexpr int n = kLanes;"
+        return f"int const n = int(std::min<int64_t>(kLanes, {lane.extent} - {lane.name}));"
 
     def _element(self) -> list[str]:
         """One result, or one register of them."""

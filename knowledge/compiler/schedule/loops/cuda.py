@@ -228,12 +228,16 @@ class KernelText(cpu.KernelText):
 
     def launch(self, arguments: str) -> str:
         """The statement of `run` that starts it."""
-        each = {"thread": "kThreads", "warp": "(kThreads / 32)", "block": "1"}[self.who]
-        grid = f"{self.name}<<<{self.results - 1} / {each} + 1, kThreads, 0, stream>>>"
         if (step := self.nest.stepped) is None:
-            return f"{grid}({arguments});"
+            return f"{self.grid()}({arguments});"
         name = step.name
-        return f"for (Index {name} = 0; {name} < {step.extent}; ++{name}) {{ {grid}({arguments}, {name}); }}"
+        head = f"for (Index {name} = 0; {name} < {step.extent}; ++{name})"
+        return f"{head} {{ {self.grid()}({arguments}, {name}); }}"
+
+    def grid(self) -> str:
+        """The kernel with its blocks."""
+        each = {"thread": "kThreads", "warp": "(kThreads / 32)", "block": "1"}[self.who]
+        return f"{self.name}<<<{self.results - 1} / {each} + 1, kThreads, 0, stream>>>"
 
     def _body(self, alone: bool) -> list[str]:
         axes = [axis for axis in self.nest.axes if axis != self.nest.scanned]

@@ -19,6 +19,7 @@ from knowledge.compiler.problem import Tensor
 from knowledge.compiler.schedule.loops import cuda
 from knowledge.compiler.schedule.loops.cuda_contract import ContractText
 from knowledge.compiler.schedule.loops.cuda_sorting import LongSortText
+from knowledge.compiler.schedule.loops.stepped import Loop
 
 Part = cuda.KernelText | ContractText
 MOST = 8
@@ -34,12 +35,14 @@ _WAITS = {"thread": [], "warp": ["__syncwarp();"], "block": ["__syncthreads();"]
 class Launch:
     """Kernels by their numbers, in their order; `alone`: one block does all of them.
 
-    `kept` are the tensors that nobody else needs, by name: they lie in that block's shared memory.
+    `kept` are the tensors that nobody else needs, by name: they lie in that block's shared memory. `loop` is a loop
+    over time that repeats them.
     """
 
     numbers: tuple[int, ...]
     alone: bool = False
     kept: frozenset[str] = frozenset()
+    loop: Loop | None = None
 
 
 def launches(parts: Sequence[Part], meet: Callable[[Tensor, Tensor], bool]) -> list[Launch]:

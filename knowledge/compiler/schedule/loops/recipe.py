@@ -18,12 +18,12 @@ from knowledge.compiler.ir.sizes import FLOOR
 from knowledge.compiler.ir.verify import verify
 from knowledge.compiler.lower.lowering import base_name
 from knowledge.compiler.passes.fusion import Fused, fused
-from knowledge.compiler.passes.loops import Nest, nest_of
+from knowledge.compiler.passes.loops import Nest
 from knowledge.compiler.passes.pooling import pooled
 from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import PRODUCTS, Decline, Move, Plan
 from knowledge.compiler.problem import ByContent, Problem, Scalar, Tensor
-from knowledge.compiler.schedule.loops import cpu, cuda, sorting
+from knowledge.compiler.schedule.loops import cpu, cuda, sorting, stepped
 from knowledge.compiler.schedule.loops import cpu as cpu_source
 from knowledge.compiler.schedule.loops import launches as launching
 from knowledge.compiler.schedule.loops.contraction import Contraction
@@ -31,6 +31,7 @@ from knowledge.compiler.schedule.loops.cuda_contract import ContractText, matche
 from knowledge.compiler.schedule.loops.cuda_contract_wgmma import BackgroundText, fitting
 from knowledge.compiler.schedule.loops.cuda_sorting import LongSortText
 from knowledge.compiler.schedule.loops.launches import Launch
+from knowledge.compiler.schedule.loops.stepped import Loop, laid_out
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Compiled:
     graph: Values
     fused: Fused
     nests: tuple[Nest, ...]
+    loops: tuple[Loop, ...] = ()
 
 
 def compiled(problem: Problem) -> Compiled:
@@ -54,11 +56,13 @@ def _compiled(key: ByContent) -> Compiled:
     made = fused(key.problem, lowered)
     if key.problem.on_gpu:
         made = pooled(made, lowered.graph, {each.name for each in key.problem.outputs})
-    nests = tuple(nest_of(kernel, lowered.graph) for kernel in made.kernels)
+    nests, loops = laid_out(made, lowered.graph, key.problem.on_gpu)
     for nest in nests:
         if nest.sorts:
             sorting.check(nest)
-    return Compiled(lowered.graph, made, nests)
+        if nest.stepped and key.problem.on_gpu and sorting.long(nest):
+            raise UnwritableError("a sort of more than a block's elements in a loop over steps")
+    return Compiled(lowered.graph, made, nests, loops)
 
 
 class LoopsRecipe:
@@ -145,8 +149,13 @@ class File:
             nests = [self.made.nests[at] for at in each.numbers]
             if self.same[number] == number:
                 texts += self._parts(each, each.numbers[0], self.stems)
-            first = self._for_a_gpu(self.launches[self.same[number]].numbers[0], nests[0], self.stems)
-            if first.results:
+            known = self.launches[self.same[number]]
+            first = self._for_a_gpu(known.numbers[0], nests[0], self.stems)
+            if each.loop:
+                parts = self._stepped(known, known.numbers[0], self.stems)
+                given = [nests] if stepped.one_launch(parts, each.loop) else [[nest] for nest in nests]
+                body += [*stepped.start(parts, each.loop, [self._arguments(one) for one in given]), "launched();"]
+            elif first.results:
                 body += [launching.start(first, each.alone, self._arguments(nests, each.kept)), "launched();"]
         names = source_text.argument_names(self.problem)
         threads = int(self.plan.knobs.get("threads", cuda.THREADS))
@@ -157,11 +166,24 @@ class File:
     ) -> list[tuple[cuda.KernelText | ContractText, str]]:
         """A launch's kernels, with the first one the text of all, named by a number."""
         nests = [self.made.nests[at] for at in launch.numbers]
+        if launch.loop:
+            steps = self._stepped(launch, number, stems)
+            if stepped.one_launch(steps, launch.loop):
+                text = stepped.on_a_gpu(steps, launch.loop, self._parameters(nests, stems))
+                return [*zip(steps, [text, *[""] * (len(steps) - 1)], strict=True)]
+            return [(part, part.text(self._parameters([part.nest], stems))) for part in steps]
         parts = [self._for_a_gpu(number, nest, stems) for nest in nests]
         parameters = self._parameters(nests, stems, launch.kept)
         loops = [each for each in parts if isinstance(each, cuda.KernelText)]
         whole = parts[0].text(parameters) if len(parts) == 1 else launching.text(loops, launch, parameters)
         return [*zip(parts, [whole, *[""] * (len(parts) - 1)], strict=True)]
+
+    def _stepped(self, launch: Launch, number: int, stems: Mapping[str, str]) -> list[cuda.KernelText]:
+        """The kernels of a loop over time."""
+        nests = [self.made.nests[at] for at in launch.numbers]
+        names = [f"loops{number}" + (f"_{place}" if place else "") for place in range(len(nests))]
+        return [cuda.KernelText(name, nest, self.made.graph, stems, self.scalars, self.problem.device)
+                for name, nest in zip(names, nests, strict=True)]  # fmt: skip
 
     def _for_a_gpu(self, number: int, nest: Nest, stems: Mapping[str, str]) -> cuda.KernelText | ContractText:
         """On tensor cores what pays there, else loops."""
@@ -177,22 +199,30 @@ class File:
 
     def _for_the_processor(self) -> str:
         lanes = self.lanes
-        nests = [(self.same[number], nest) for number, nest in enumerate(self.made.nests)]
+        units = [(self.same[number], each) for number, each in enumerate(self.launches)]
         functions = [
-            self._on_the_processor(number, nest, self.stems)
-            for number, (same, nest) in enumerate(nests)
+            self._on_the_processor(number, each, self.stems)
+            for number, (same, each) in enumerate(units)
             if same == number
         ]
         names = source_text.argument_names(self.problem)
-        calls = [f"loops{number}({self._arguments([nest])});" for number, nest in nests]
+        calls = [
+            f"loops{self.launches[same].numbers[0]}({self._arguments([self.made.nests[at] for at in each.numbers])});"
+            for same, each in units
+        ]
         entry = source_text.entry(self.problem, names, [*self._pointers(), *calls])
         code = cpu_source.needs_lanes(lanes) + "\n" + "\n\n".join(functions) + "\n"
         return cpu_source.source(self._comment(), self.plan, code, entry, lanes)
 
-    def _on_the_processor(self, number: int, nest: Nest, stems: Mapping[str, str]) -> str:
-        choice = cpu.chosen(nest, self.made.graph, self.lanes)
-        part = cpu.KernelText(f"loops{number}", choice, stems, self.scalars, self.problem.device)
-        return "\n".join(part.lines(self._parameters([nest], stems)))
+    def _on_the_processor(self, number: int, launch: Launch, stems: Mapping[str, str]) -> str:
+        nests = [self.made.nests[at] for at in launch.numbers]
+        name, device = f"loops{self.launches[number].numbers[0]}", self.problem.device
+        choices = [cpu.chosen(nest, self.made.graph, self.lanes) for nest in nests]
+        parts = [cpu.KernelText(name, each, stems, self.scalars, device) for each in choices]
+        parameters = self._parameters(nests, stems)
+        if launch.loop:
+            return stepped.on_a_processor(parts, launch.loop, parameters, device)
+        return "\n".join(parts[0].lines(parameters))
 
     @cached_property
     def lanes(self) -> int:
@@ -203,10 +233,16 @@ class File:
     def launches(self) -> list[Launch]:
         """The kernels, those together that one launch of a GPU serves."""
         if not self.problem.on_gpu or self.sizes:
-            return [Launch((number,)) for number in range(len(self.made.nests))]
+            return self._with_loops([Launch((number,)) for number in range(len(self.made.nests))])
         parts = [self._for_a_gpu(number, nest, self.stems) for number, nest in enumerate(self.made.nests)]
         found = launching.launches(parts, self._meet)
-        return [launching.keeping(each, self._own(each)) if each.alone else each for each in found]
+        return self._with_loops([launching.keeping(each, self._own(each)) if each.alone else each for each in found])
+
+    def _with_loops(self, launches: list[Launch]) -> list[Launch]:
+        """With the kernels of each loop over time together."""
+        loops = {loop.numbers[0]: Launch(loop.numbers, loop=loop) for loop in self.made.loops}
+        later = {number for loop in self.made.loops for number in loop.numbers[1:]}
+        return [loops.get(each.numbers[0], each) for each in launches if each.numbers[0] not in later]
 
     def _own(self, launch: Launch) -> list[Tensor]:
         """What passes between the kernels of a launch alone."""
@@ -249,7 +285,7 @@ class File:
         nests = [self.made.nests[at] for at in launch.numbers]
         stems = {each.name: f"T{place}" for place, (each, _) in enumerate(self.tensors(nests))}
         if not self.problem.on_gpu:
-            return self._on_the_processor(0, nests[0], stems)
+            return self._on_the_processor(0, launch, stems)
         return self._parts(launch, 0, stems)[0][1]
 
     def _comment(self) -> list[str]:
