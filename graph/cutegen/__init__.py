@@ -3,32 +3,5 @@
 Installed under the name `cutegen`; what each of these does stands in `graph/api/calls.py`.
 """
 
-from graph.api.calls import (
-    Running,
-    RunResult,
-    accelerate,
-    aevolve,
-    answer,
-    aoptimize,
-    evolve,
-    load,
-    load_task,
-    optimize,
-    resume,
-    save_training,
-)
-
-__all__ = [
-    "RunResult",
-    "Running",
-    "accelerate",
-    "aevolve",
-    "answer",
-    "aoptimize",
-    "evolve",
-    "load",
-    "load_task",
-    "optimize",
-    "resume",
-    "save_training",
-]
+from graph.api import *  # noqa: F403
+from graph.api import __all__ as __all__

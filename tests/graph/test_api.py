@@ -289,3 +289,12 @@ def test_a_python_file_is_judged_by_the_judge_that_was_given(tmp_path: Path) -> 
         with pytest.raises(UserError, match=r"ModelNew|foreign module"):
             verify(file, softsign(tmp_path), open_module_judge=open_module_judge, **asked)
     assert opened == ["cpu"]
+
+
+def test_both_doors_open_to_the_same() -> None:
+    """`graph.api` was the only one once."""
+    import cutegen
+
+    from graph import api
+
+    assert api.__all__ == cutegen.__all__ and all(getattr(api, name) is getattr(cutegen, name) for name in api.__all__)
