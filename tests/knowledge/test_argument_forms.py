@@ -298,6 +298,10 @@ CALLS: dict[str, Call] = {
     "largest of rows": Call(lambda x, **kwargs: F.max_pool1d(x, **kwargs), (X,), {
         "kernel_size": st.sampled_from((2, 3)), "stride": st.sampled_from((None, 1, 2)),
         "padding": st.sampled_from((0, 1)), "dilation": st.sampled_from((1, 2)), "ceil_mode": FLAGS}, 1),
+    "rows by numbers": Call(lambda x, at, **kwargs: F.embedding(at, x, **kwargs), (X, PICKS), {
+        "padding_idx": st.sampled_from((None, 3, -1))}),
+    "resized smoothly": Call(lambda x, **kwargs: F.interpolate(x, mode="bilinear", **kwargs), (IMAGE,), {
+        "size": st.sampled_from(((5, 9), (14, 16))), "align_corners": FLAGS}, 1),
     "resized": Call(lambda x, **kwargs: F.interpolate(x, **kwargs), (IMAGE,), {
         "scale_factor": st.sampled_from((2.0, 1.5, 0.5)), "mode": st.sampled_from(("nearest", "nearest-exact"))}, 1),
     "convolution of rows": Call(lambda x, w, b, **kwargs: F.conv1d(x[0], w[:, :, 0], **kwargs),

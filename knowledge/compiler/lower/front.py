@@ -33,7 +33,7 @@ _BY_INDEX = (
     "pad", "constant_pad_nd", *(name for name in MOVING if name.endswith("d") and "_pad" in name), "roll", "diagonal",
     "diag", "diag_embed", "cdist", *CONTRACTING, *REDUCTIONS, *SCANNING, *SCATTERING, *SORTING, "as_strided",
     "diagonal_scatter", "cat", "concat", "gather", "take", "index_select", "index", "isin", "_pdist_forward",
-    "cross_entropy_loss",
+    "cross_entropy_loss", "embedding", *(name for name in WINDOWS if name.startswith("upsample")),
 )  # fmt: skip
 OPERATIONS = _OPERATIONS | {name: by_index(_OPERATIONS[name]) for name in _BY_INDEX}
 
