@@ -110,7 +110,7 @@ def test_every_variant_that_ran_is_paid_for(swept: tuple[RunState, ScriptedModel
 def test_the_next_prompt_shows_what_was_swept(swept: tuple[RunState, ScriptedModel]) -> None:
     state, model = swept
     first, second = (request for request in model.requests if request.role == "optimizer")
-    assert "at most 12 in all" in messages_for(first)[0].text
+    assert "at most 12 in all" in "".join(message.text for message in messages_for(first))
     assert state.best is not None
     before = second.model_copy(update={"candidate": first.candidate})
     tried = messages_for(before)[1].text

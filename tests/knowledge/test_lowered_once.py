@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
 from gpu_kernels import traced
 
 from knowledge.compiler.lower import lowering
-from knowledge.compiler.problem import Problem
+from knowledge.compiler.lower.rolling import Loop, rolled
+from knowledge.compiler.problem import Op, Problem
 from knowledge.compiler.search import first_draft, recipes_for
 
 
@@ -29,12 +30,11 @@ def lowered(monkeypatch: pytest.MonkeyPatch) -> list[Problem]:
     """Every problem that is lowered, as often as it is."""
     seen: list[Problem] = []
 
-    def counting(problem: Problem) -> list[lowering.Op]:
+    def counting(problem: Problem) -> Sequence[Op | Loop]:
         seen.append(problem)
-        return known(problem)
+        return rolled(problem)
 
-    known = lowering.live
-    monkeypatch.setattr(lowering, "live", counting)
+    monkeypatch.setattr(lowering, "rolled", counting)
     return seen
 
 
