@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import sys
 import traceback
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from harness.nouns.errors import CutegenError, UserError
 from harness.nouns.frozen import printable
 
 IMPROVED, NOTHING_FASTER, USER_ERROR, MACHINE_ERROR, WAITING, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
+NOBODY_READS = 141
 
 # What LangGraph notes on an error that goes through a graph: an identity that helps nobody here.
 GRAPHS_NOTE = "During task with name"
@@ -24,7 +27,9 @@ def guarded(work: Callable[[], int], *, as_json: bool) -> int:
     """
     try:
         with interruptible():
-            return work()
+            code = work()
+            sys.stdout.flush()
+            return code
     except CutegenError as error:
         kind = "user" if isinstance(error, UserError) else "machine"
         _tell(error, printable(str(error)), kind, error.problem, error.remedy, as_json=as_json)
@@ -32,10 +37,22 @@ def guarded(work: Callable[[], int], *, as_json: bool) -> int:
     except KeyboardInterrupt as error:
         _tell(error, "interrupted.", "interrupted", "The command was interrupted.", "", as_json=as_json)
         return INTERRUPTED
-    except Exception:  # noqa: BLE001 (a defect of ours: its traceback is what a report needs, its code its own)
+    except Exception as error:  # noqa: BLE001 (a defect of ours: its traceback is what a report needs, its code its own)
+        if isinstance(error, BrokenPipeError) and _nobody_reads():
+            return NOBODY_READS
         traceback.print_exc()
         print("cutegen: this is a defect in cutegen; please report the lines above.", file=sys.stderr)
         return DEFECT
+
+
+def _nobody_reads() -> bool:
+    """Whether the reader of stdout has gone, as in `cutegen settings | head`; what is left to print then is dropped."""
+    asked = select.poll()
+    asked.register(sys.stdout.fileno(), 0)
+    gone = any(event & select.POLLERR for _, event in asked.poll(0))
+    if gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return gone
 
 
 def note_way_on(error: BaseException, words: str) -> None:

@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -234,3 +236,11 @@ def test_budgets_can_be_raised_and_nothing_else() -> None:
     for wanted in ({"max_depth": 2}, {"patience": 1}, {"target_speedup": 2.0}, {"seed": 4}, {"colour": "red"}):
         with pytest.raises(UserError):
             raised(settings, wanted)
+
+
+def test_a_reader_that_has_enough_ends_it_without_a_word() -> None:
+    command = f"{sys.executable} -m graph.cli settings"
+    done = subprocess.run(
+        ["bash", "-c", f"{command} | head -1; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True
+    )
+    assert done.stdout.startswith("Models") and not done.stderr and done.returncode in (0, 141)
