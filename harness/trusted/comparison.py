@@ -25,6 +25,7 @@ from harness.checks.errors import (
     Scope,
     allowed,
     compare,
+    floor_of,
     is_near_miss,
     likely_error,
 )
@@ -110,18 +111,18 @@ def compared_nearby(
 
 def _conditioned(bench: Bench, slot: int, expected: list[Expected]) -> list[float]:
     """How far off PyTorch's outputs count as, so that `FLOOR_EPS` times what a unit in each rounding moves them by is
-    right.
+    right. 0 for outputs that it moves by less than the floor: these are determined, and held to PyTorch's own error.
 
     Beside an offset of 1000 Welford's running mean is off by some units of that, PyTorch's by one. Both are honest.
     Of 16 bits eight units are a line in the place of exp(); products are held to their order of sums.
     """
-    if bench.op_class == "gemm":
-        return [0.0] * len(expected)
-    inputs, weights = bench.inputs(slot), bench.memory.parameters(slot)
-    with suppress(UserError):
-        moved = bench.oracle.noise(inputs, weights, [wanted.reference for wanted in expected], wide=True)
-        return [FLOOR_EPS / MULTIPLE * each for each in moved]
-    return [0.0] * len(expected)
+    results = [wanted.reference for wanted in expected]
+    moved = [0.0] * len(results)
+    if bench.op_class != "gemm":
+        with suppress(UserError):
+            moved = bench.oracle.noise(bench.inputs(slot), bench.memory.parameters(slot), results, wide=True)
+    pairs = zip(moved, results, strict=True)
+    return [FLOOR_EPS / MULTIPLE * each if each > floor_of(result.dtype) else 0.0 for each, result in pairs]
 
 
 def likely_nearby(bench: Bench, slot: int, distribution: str) -> Iterator[list[float]]:

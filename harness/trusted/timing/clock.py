@@ -115,6 +115,10 @@ def time_by_turns(
         "compiled": _compiled(samples[COMPILED], candidate, doubt_s) if COMPILED in samples else None,
         "compiled_failure": compiled.failure if compiled else "",
     }
+    if pace.hopeless:  # which more calls have shown than its few rounds
+        interval = timing.speedup_interval
+        high = max(timing.speedup, min(interval.high, 1 / HOPELESS))
+        found["speedup_interval"] = interval.model_copy(update={"high": high})
     return timing.model_copy(update=found)
 
 

@@ -45,8 +45,7 @@ def test_a_hopeless_kernel_is_called_a_few_times_and_said_to_be_one():
     assert len(calls) <= clock.HOPELESS_ROUNDS + 8 + 2 * clock.SOME
     assert timing.hopeless.endswith("times slower than eager PyTorch: timed in 5 rounds only")
     assert timing.hopeless in timing.noise
-    assert timing.speedup_interval.low <= timing.speedup <= timing.speedup_interval.high  # wide after so few rounds
-    assert timing.speedup < 1 / clock.HOPELESS
+    assert timing.speedup_interval.low <= timing.speedup <= timing.speedup_interval.high <= 1 / clock.HOPELESS
 
 
 def takes(single_s, in_bursts_s):
