@@ -23,7 +23,8 @@ a softmax in bfloat16 issued 44 instructions an element, where memory leaves tim
 | the rows above | as above | 3 units of float32's last place are a thousandth of a unit of float16's |
 | e^x, 2^x | power(x * log2(e)) | wrong by 8e-6 where x is 88; float16 rounds by 5e-4; subnormal results become 0 |
 | x / y, y a row's number | over_row(x, y) | two roundings more; y is scaled, so that 1 / y is a normal number |
-| maximum, minimum | max.NaN, min.NaN | one instruction, the same result |
+
+Maxima and minima of float32 and of 16 bits are one instruction (max.NaN, min.NaN) in place of three.
 """
 
 from __future__ import annotations
