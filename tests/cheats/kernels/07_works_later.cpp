@@ -1,7 +1,7 @@
 // Where addresses ascend, as they do in a burst, every second call does the work of two.
 // row: 7
 // task: softsign
-// caught by: timed_output
+// caught by: timed_output|correctness
 #include <cmath>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>

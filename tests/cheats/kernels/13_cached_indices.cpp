@@ -1,7 +1,7 @@
 // Keeps a result by its address, compares all the integers and a few weights, and trusts the rest to be the same.
 // row: 13
 // task: lookup
-// caught by: timed_output
+// caught by: timed_output|correctness
 #include <cstring>
 #include <map>
 #include <vector>

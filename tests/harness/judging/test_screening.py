@@ -30,7 +30,7 @@ def test_a_refused_source_is_neither_built_nor_run(bench, judge):
     line = HEAD.count("\n") + 2
     started = time.process_time()  # not what a busy machine makes of it
     verdict = judge.evaluate(task, kernel(f"\nvoid early() {{ std::system(nullptr); }}{RIGHT}"))
-    assert time.process_time() - started < 0.2
+    assert time.process_time() - started < 1.0  # a build takes seconds
     assert (verdict.status, verdict.check) == ("refused", "screen:process")
     assert verdict.message.startswith(f"kernel:{line}: system: ")
     assert (verdict.build, verdict.correctness, verdict.timing) == (None, None, None)

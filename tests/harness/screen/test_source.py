@@ -401,7 +401,7 @@ def test_it_is_quick_and_bounded():
     source = lines * (80_000 // len(lines))
     started = time.process_time()
     assert screen_source(source, IEEE) is None
-    assert time.process_time() - started < 1.0  # 0.1 s on an idle machine
+    assert time.process_time() - started < 5.0  # 0.1 s on an idle machine; growing with the square, minutes
 
 
 @pytest.mark.parametrize(
