@@ -107,6 +107,9 @@ def _entries(module: ModuleType) -> list[Mapping[str, Any]]:
 
 def _variant(module: ModuleType, position: int, entry: Mapping[str, Any]) -> Variant:
     arguments = {name: value for name, value in entry.items() if name not in ("name", "dtype")}
+    for name, value in arguments.items():
+        if not isinstance(value, bool | int | float | str):
+            raise BadWorkloadError(f"workload {position}: {name} is a {type(value).__name__}, not a number or string")
     try:
         variant = Variant(
             name=entry.get("name") or _label(position, arguments), arguments=arguments, dtype=entry.get("dtype")

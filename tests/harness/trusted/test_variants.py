@@ -3,6 +3,7 @@
 from types import ModuleType
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,7 +41,8 @@ def test_a_function_may_make_them_and_names_come_from_arguments():
         ([], "at least one"),
         ({"rows": 3}, "not a list"),
         ([{"depth": 3}], "takes 'depth'"),
-        ([{"rows": [1, 2]}], "workload 0: arguments.rows"),
+        ([{"rows": [1, 2]}], "workload 0: rows is a list, not a number or string"),
+        ([{"rows": torch.zeros(40, 40)}], "workload 0: rows is a Tensor"),
         ([{"dtype": "int8"}], "workload 0: dtype"),
         ([{"rows": 1}, {"rows": 1}], "two workloads are called 'rows=1'"),
     ],
