@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import RunControl
 
+from graph.driving.keeping import keep_winner
 from graph.driving.loop import affordable, compare, drive, save
 from graph.export.training import training_files
 from graph.fields import make_settings as make_settings
@@ -286,6 +287,7 @@ def carry_on(
     if affordable(record) if compile_baseline is None else compile_baseline:
         with folder.claimed():
             compare(folder, record, manifest.settings)
+    keep_winner(folder, record, manifest.settings)
     return RunResult(folder, record)
 
 

@@ -28,7 +28,8 @@ def region_rows(
     """A row a region, those first that could gain most."""
     found = {outcome.name: outcome for outcome in outcomes}
     inside = {each.name: each for each in (acceptance.regions if acceptance else ())}
-    return tuple(_row(plan, region, found.get(region.name), inside.get(region.name)) for region in plan.regions)
+    accepted = acceptance is not None and acceptance.accepted
+    return tuple(_row(plan, each, found.get(each.name), inside.get(each.name), accepted) for each in plan.regions)
 
 
 def verdict_of(acceptance: Acceptance | None, outcomes: tuple[RegionOutcome, ...]) -> list[str]:
@@ -101,7 +102,9 @@ def _memory(acceptance: Acceptance) -> list[str]:
     return [f"Memory at its peak: {after / 2**20:.1f} MiB, eager {before / 2**20:.1f} MiB."]
 
 
-def _row(plan: Plan, region: PlannedRegion, outcome: RegionOutcome | None, inside: Inside | None) -> tuple[str, ...]:
+def _row(
+    plan: Plan, region: PlannedRegion, outcome: RegionOutcome | None, inside: Inside | None, accepted: bool
+) -> tuple[str, ...]:
     return (
         region.name,
         places_in_words(region),
@@ -110,7 +113,7 @@ def _row(plan: Plan, region: PlannedRegion, outcome: RegionOutcome | None, insid
         _factor(outcome.speedup, outcome.interval) if outcome else "",
         _factor(inside.speedup, inside.interval) if inside else "",
         in_times(plan.bound([region])),
-        _fate(outcome, inside),
+        _fate(outcome, inside, accepted),
     )
 
 
@@ -120,12 +123,15 @@ def _factor(speedup: float | None, interval: Interval | None) -> str:
     return f"{speedup:.2f}x ({interval.low:.2f} to {interval.high:.2f})"
 
 
-def _fate(outcome: RegionOutcome | None, inside: Inside | None) -> str:
+def _fate(outcome: RegionOutcome | None, inside: Inside | None, accepted: bool) -> str:
     if outcome is None:
         return "left as it is"
     if outcome.reason == NOT_BEGUN:
         return NOT_BEGUN
     if inside is None:
         return "no gain by itself" if outcome.speedup else f"no kernel: {outcome.reason}"
-    kept = f"kept, {outcome.reason}" if outcome.reason else "kept"
-    return f"dropped: {inside.dropped}" if inside.dropped else kept
+    if inside.dropped:
+        return f"dropped: {inside.dropped}"
+    if not accepted:
+        return "gains inside, but the whole is not handed out" if inside.interval else "right inside, not handed out"
+    return f"kept, {outcome.reason}" if outcome.reason else "kept"

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from pydantic import ValidationError
 
+from graph.driving.keeping import keep
 from graph.driving.thread import GraphThread
 from graph.model.assembly import FILE, REGIONS
 from graph.model.plan import Plan
@@ -19,8 +20,9 @@ from graph.model.state import ModelInput, ModelState, RegionOutcome
 from graph.model.tree_page import tree_page
 from graph.model.workbench import LocalWorkbench, OpenWorkbench
 from graph.model.workflow import build_model_graph
-from graph.runs.folder import RUNS, claimed, machine_error, new_id, replace_file
+from graph.runs.folder import RUNS, RunFolder, claimed, machine_error, new_id, replace_file
 from graph.runs.progress import Observer, open_log
+from graph.runs.record import RunRecord
 from graph.runs.store import open_saver
 from graph.runs.trust import remember, require_own, require_trust
 from harness.judging.protocol import OpenJudge
@@ -164,8 +166,21 @@ def drive_model(
             if isinstance(error, UserError) and _state(thread, manifest).capture is None:
                 ending.callback(folder.discard)  # once its checkpoints are closed
             raise
+        _keep_kernels(folder, record, manifest.settings)
         log.ended(record.outcome, verdict_of(record.acceptance, record.outcomes)[0])
         return record
+
+
+def _keep_kernels(folder: ModelFolder, record: ModelRecord, settings: Settings) -> None:
+    """Note those that gained within what Inductor compiles, so that they are found for other models, too."""
+    found = record.acceptance
+    if found is None or found.form != "compiled":
+        return
+    for each in (each for each in found.regions if each.name in found.kept):
+        run = RunFolder(folder.regions / each.name)
+        with suppress(OSError, ValueError):
+            of_region = RunRecord.model_validate_json(read_bounded(run.record))
+            keep(run, of_region, settings, each.speedup or 1.0)
 
 
 def _driven(

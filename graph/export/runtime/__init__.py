@@ -1,4 +1,4 @@
 """What a drop-in needs where it runs: a copy of this package lies beside each `model_new.py`.
 
-It knows nothing of the rest of this project. Only `library` can be imported without torch.
+It knows nothing of the rest of this project. Only `library` and `archive` can be imported without torch.
 """

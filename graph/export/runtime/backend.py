@@ -1,7 +1,7 @@
 """The backend "cutegen" of torch.compile: kernels of a folder inside what Inductor compiles.
 
 `torch.compile(model, backend="cutegen", options={"kernels": FOLDER})`. Inductor's own options and `"mode"` may stand
-beside the folder. What no kernel fits is Inductor's.
+beside the folder; without one kernels come from the user's archive. What no kernel fits is Inductor's.
 """
 
 from __future__ import annotations
@@ -45,19 +45,20 @@ def compile_graph(
     """A graph of Dynamo's compiled by Inductor, with kernels in the place of what they compute.
 
     `options` are Inductor's, beside `kernels`, a folder or several, and `mode`. A folder that cannot be used is told of
-    in one warning, and the graph is compiled without it. Raises what Inductor raises.
+    in one warning, and the graph is compiled without it. Without `kernels` they are looked up in the user's archive;
+    an empty list asks for none. Raises what Inductor raises.
     """
     rest = dict(options or {})
-    folders = _folders(rest.pop("kernels", ()))
+    folders = _folders(rest.pop("kernels", None))
     make: Any = torch._TorchCompileInductorWrapper
     inductor = make(rest.pop("mode", None) or mode, rest, None)
-    if folders:
+    if folders is None or folders:
         gm = with_kernels(gm, folders)
     return inductor(gm, list(example_inputs))
 
 
-def with_kernels(gm: torch.fx.GraphModule, folders: Sequence[Path]) -> torch.fx.GraphModule:
-    """The graph with the folders' kernels in it; itself where none fits."""
+def with_kernels(gm: torch.fx.GraphModule, folders: Sequence[Path] | None) -> torch.fx.GraphModule:
+    """The graph with the kernels of the folders, or of the archive, in it; itself where none fits."""
     try:
         from .placing import place
     except (ImportError, AttributeError) as error:
@@ -101,8 +102,10 @@ def register() -> None:
         registry.register_backend(compile_graph, name=NAME)
 
 
-def _folders(named: Any) -> list[Path]:
-    several = [named] if isinstance(named, (str, os.PathLike)) else list(named or ())
+def _folders(named: Any) -> list[Path] | None:
+    if named is None:
+        return None
+    several = [named] if isinstance(named, (str, os.PathLike)) else list(named)
     return [Path(each).expanduser().absolute() for each in several]
 
 

@@ -89,7 +89,7 @@ class Library:
         line = command(found, self.device, self.flags, PRELUDE, architecture, SOURCE, LIBRARY)
         source = (self.folder / SOURCE).read_text(encoding="utf-8")
         described = "\0".join([source, self.prelude, version, architecture, abi(), *line])
-        folder = _own_cache()
+        folder = own_cache("drop_ins")
         library = folder / f"{hashlib.sha256(described.encode()).hexdigest()[:32]}.so"
         with _locked(library.with_suffix(".lock")):
             if not library.is_file():
@@ -144,10 +144,11 @@ def _build(files: dict[str, str], line: Sequence[str], library: Path) -> None:
         Path(folder, LIBRARY).replace(library)
 
 
-def _own_cache() -> Path:
+def own_cache(kind: str) -> Path:
+    """A folder of the user's cache. Raises `RuntimeError` where others can write to it, and `OSError`."""
     chosen = os.environ.get("CUTEGEN_CACHE")
     base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "cutegen")
-    folder = base / "drop_ins"
+    folder = base / kind
     folder.mkdir(parents=True, exist_ok=True, mode=0o755)
     _require_own(folder)
     return folder

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+from torch.utils._pytree import tree_leaves
 
+from . import archive
 from .backend import Compiled
 from .kernels_folder import Kernel, Refused, kernels_of
 from .matching import replace
@@ -24,26 +26,41 @@ MOST_NUMBERS = 1024
 Tell = Callable[[str], None]
 
 
-def place(gm: torch.fx.GraphModule, folders: Sequence[Path], tell: Tell) -> tuple[torch.fx.GraphModule, Compiled]:
-    """The graph with the folders' kernels where it computes what they do; itself where that is nowhere."""
+def place(
+    gm: torch.fx.GraphModule, folders: Sequence[Path] | None, tell: Tell
+) -> tuple[torch.fx.GraphModule, Compiled]:
+    """The graph with the folders' kernels where it computes what they do; itself where that is nowhere.
+
+    Without folders those of the user's archive, of which nothing is told: nobody has named them.
+    """
     device = _device(gm)
     if device is None:
         return gm, Compiled(reasons=("it has no tensor on a processor or GPU",))
-    kernels = list(_usable(folders, device, tell))
-    if not kernels:
-        return gm, Compiled(reasons=("the folder has no kernel for it",))
+    kept = archive.entries(archive.device_name(device.type, device.index)) if folders is None else []
+    kernels = list(_usable(folders, device, tell)) if folders is not None else []
+    if not kernels and not kept:
+        return gm, Compiled(reasons=(f"the {'archive' if folders is None else 'folder'} has no kernel for it",))
     try:
         graph, held = _traced(gm)
     except Untraceable as error:
         _LOG.info("no kernel is placed in a graph: %s", error)
         return gm, Compiled(reasons=(str(error),))
+    if kept:
+        kernels = list(_usable(archive.fitting(kept, _kinds(graph)), device, _LOG.info))
     placed = Counter(replace(graph, [pattern for each in kernels for pattern in each.patterns]))
     unused = tuple(f"{each.name} fits nowhere in it" for each in kernels if each.name not in placed)
     _LOG.info("kernels placed in a graph: %s", dict(placed) or "none")
     return (_module(gm, graph, held) if placed else gm), Compiled(placed, unused)
 
 
-def _usable(folders: Sequence[Path], device: torch.device, tell: Tell) -> list[Kernel]:
+def _kinds(graph: torch.fx.Graph) -> frozenset[str]:
+    """The types, sizes and strides that occur among its values, where they are known."""
+    values = [each for node in graph.nodes for each in tree_leaves(node.meta.get("val"))]
+    tensors = [each for each in values if isinstance(each, torch.Tensor)]
+    return frozenset(archive.kind(each.dtype, each.shape, each.stride()) for each in tensors)
+
+
+def _usable(folders: Iterable[Path], device: torch.device, tell: Tell) -> list[Kernel]:
     """The kernels whose libraries are loaded by now: what cannot be is told here, and not by a call that fails."""
     found: list[Kernel] = []
     for folder in folders:

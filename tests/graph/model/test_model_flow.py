@@ -9,12 +9,14 @@ import sys
 from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from captures import captured, two_layers
 from run_samples import DEVICE
 from scripted_judge import ScriptedJudge
 
+from graph.export.runtime import archive
 from graph.model.plan import Plan
 from graph.model.run import ModelRecord, create_model, drive_model, reopen_model
 from graph.model.state import ModelInput
@@ -50,6 +52,7 @@ def get_inputs():
 KILLED = """
 import os, signal, sys
 from pathlib import Path
+from typing import Any
 sys.path[:0] = sys.argv[1].split(":")
 import test_model_flow as flow
 from graph.model import steps
@@ -216,6 +219,41 @@ def test_without_a_gain_inside_no_model_is_handed_out(folder: Path) -> None:
     record = driven(folder, ScriptedBench(losing=("norm", "product")))
     assert not record.accepted
     assert not (folder / "model_fast.py").exists()
+
+
+class Refused(ScriptedBench):
+    """Its regions gain inside, and torch.compile is as fast as the whole."""
+
+    def accept(self, *given: Any) -> Acceptance:
+        refused = {"accepted": False, "reason": "The model is not shown to be faster than torch.compile."}
+        return super().accept(*given).model_copy(update=refused)
+
+
+def test_a_table_of_a_model_that_is_refused_keeps_no_region(folder: Path) -> None:
+    assert not driven(folder, Refused(losing=("norm",))).accepted
+    rows = [line for line in (folder / "report.md").read_text().splitlines() if line.startswith("| ")]
+    fates = {line.split("|")[1].strip().partition("-")[0]: line.split("|")[-2].strip() for line in rows}
+    assert fates["norm"] == "dropped: no gain is shown inside the model"
+    assert fates["product"] == "gains inside, but the whole is not handed out"
+    assert not any(fate.startswith("kept") for fate in fates.values())
+
+
+class Compiled(ScriptedBench):
+    """On a processor, in what Inductor makes."""
+
+    def accept(self, *given: Any) -> Acceptance:
+        return super().accept(*given).model_copy(update={"form": "compiled", "mode": "default"})
+
+
+def test_kernels_that_gain_inside_what_inductor_makes_are_found_for_other_models(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "own_cache", lambda _: tmp_path)
+    record = driven(folder, Compiled(losing=("norm",)))
+    assert record.acceptance is not None
+    found = archive.entries(archive.device_name("cpu", None))
+    assert {each.folder for each in found} == {folder / "regions" / name for name in record.acceptance.kept}
+    assert {each.speedup for each in found} == {1.2}, "inside, not alone"
 
 
 def test_the_model_is_compiled_in_the_mode_that_was_accepted(folder: Path) -> None:
