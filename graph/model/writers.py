@@ -13,8 +13,8 @@ from harness.nouns.verdict import Precision
 from harness.wire.stopping import raise_if_stopped
 from knowledge.compiler.plan import Plan
 from knowledge.compiler.problem import Problem
-from knowledge.compiler.schedule.stages import StagesRecipe
-from knowledge.compiler.search import SINGLE
+from knowledge.compiler.schedule.parts.stages import StagesRecipe
+from knowledge.compiler.search.recipes import SINGLE
 
 AT_RATE = 0.6
 """Of the device's rate in the product's types: a library that reaches it is hard to beat."""

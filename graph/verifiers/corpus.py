@@ -16,7 +16,7 @@ from harness.wire.entry import stub
 from knowledge.compiler.kernels.source import PROCESSOR, load
 from knowledge.compiler.plan import Decline, Draft
 from knowledge.compiler.problem import Problem
-from knowledge.compiler.search import next_draft, translations
+from knowledge.compiler.search.moves import next_draft, translations
 from nodes.models.playbook import problem_of
 from nodes.request import Request
 

@@ -15,7 +15,8 @@ from harness.nouns.candidate import Candidate
 from harness.nouns.task import Program, Workload
 from knowledge.compiler.plan import Decline, Draft, Plan
 from knowledge.compiler.problem import Problem
-from knowledge.compiler.search import crossings, first_draft, more_exact, mutations, next_draft, translations
+from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.moves import crossings, more_exact, mutations, next_draft, translations
 from nodes.assessment import Diagnosis
 from nodes.history import path_to, tried_from
 from nodes.models.local import LocalModel, request_of

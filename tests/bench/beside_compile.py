@@ -25,7 +25,8 @@ from gpu_kernels import H200, traced  # type: ignore[import-not-found]
 
 from bench.hopper_products import Call, Clock, library_of
 from knowledge.compiler.plan import Draft
-from knowledge.compiler.search import first_draft, mutations
+from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.moves import mutations
 
 Given = list[torch.Tensor]
 B16 = torch.bfloat16

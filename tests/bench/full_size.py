@@ -36,7 +36,8 @@ from harness.nouns.errors import CutegenError
 from harness.nouns.verdict import Precision
 from knowledge.compiler.plan import Decline, Draft, Plan
 from knowledge.compiler.problem import Problem
-from knowledge.compiler.search import first_draft, next_draft
+from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.moves import next_draft
 from tools.judges import open_judge
 
 CALLS, CLOCKED_S, CHECKED_WITHIN_S = 12, 0.8, 30.0

@@ -28,7 +28,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from bench.cublaslt import tuned
 from knowledge.compiler.plan import Draft, Plan
 from knowledge.compiler.problem import Problem
-from knowledge.compiler.search import first_draft, recipes
+from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.recipes import recipes
 
 Call = Callable[[], Any]
 B16, F32 = torch.bfloat16, torch.float32

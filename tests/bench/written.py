@@ -18,7 +18,7 @@ from harness.nouns.candidate import TargetName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import CutegenError
 from knowledge.compiler.plan import Decline, Plan
-from knowledge.compiler.search import first_draft
+from knowledge.compiler.search.first import first_draft
 from tools.judges import open_judge
 
 MACHINES: dict[TargetName, DeviceFacts] = {"cuda": H200, "cpu": PROCESSOR}

@@ -23,7 +23,8 @@ from graph.runs.store import checkpoint_types
 from graph.workflow import build_graph
 from knowledge.compiler.plan import Draft
 from knowledge.compiler.problem import Problem
-from knowledge.compiler.search import first_draft, next_draft
+from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.moves import next_draft
 from nodes.models.local import ScriptedModel
 from nodes.models.playbook import PlaybookModel, problem_of
 from nodes.request import Request

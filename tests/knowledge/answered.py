@@ -9,9 +9,9 @@ from ir_evaluation import meaning
 from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import Decline, Plan, Recipe
 from knowledge.compiler.problem import Problem
-from knowledge.compiler.schedule.stages import stages_of
+from knowledge.compiler.schedule.parts.stages import stages_of
 from knowledge.compiler.schedule.strided_reading import lower_problem
-from knowledge.compiler.search import SINGLE, recipes_for
+from knowledge.compiler.search.recipes import SINGLE, recipes_for
 
 
 def answer(problem: Problem, tensors: Values) -> list[torch.Tensor] | Decline:

@@ -27,7 +27,7 @@ from knowledge.compiler.ir.verify import verify
 from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import Decline
 from knowledge.compiler.problem import Device, Problem
-from knowledge.compiler.search import first_draft
+from knowledge.compiler.search.first import first_draft
 
 WRITTEN = 1
 """Samples of an entry that are written for both targets; all are lowered and evaluated."""

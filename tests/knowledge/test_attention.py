@@ -21,8 +21,9 @@ from knowledge.compiler.plan import Decline, Draft, Plan
 from knowledge.compiler.problem import Device, Problem
 from knowledge.compiler.schedule.attention.match import Attention, attention_of
 from knowledge.compiler.schedule.attention.recipe import AttentionRecipe
-from knowledge.compiler.schedule.stages import stages_of
-from knowledge.compiler.search import SINGLE, first_draft
+from knowledge.compiler.schedule.parts.stages import stages_of
+from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.recipes import SINGLE
 
 RECIPE = AttentionRecipe()
 HEADS = 2

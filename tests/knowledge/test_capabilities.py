@@ -13,7 +13,8 @@ from torch.nn import functional
 from harness.nouns.device_facts import capabilities_of
 from knowledge.compiler.plan import Draft, Plan
 from knowledge.compiler.problem import Device
-from knowledge.compiler.search import first_draft, mutations
+from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.moves import mutations
 
 ROOT = Path(__file__).resolve().parents[2]
 # A B200 as its driver tells: clusters and mma as Hopper has them, products by a warpgroup no longer.

@@ -15,7 +15,7 @@ from traced import trace
 from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import Draft, Plan
 from knowledge.compiler.schedule.loops.recipe import LoopsRecipe, compiled
-from knowledge.compiler.search import first_draft
+from knowledge.compiler.search.first import first_draft
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "compiler.md"
 

@@ -24,7 +24,7 @@ from knowledge.compiler.schedule.loops import cuda_contract, cuda_contract_wgmma
 from knowledge.compiler.schedule.loops.contraction import Contraction, contraction
 from knowledge.compiler.schedule.loops.cuda_contract import ranked
 from knowledge.compiler.schedule.loops.recipe import LoopsRecipe, compiled
-from knowledge.compiler.search import translations
+from knowledge.compiler.search.moves import translations
 
 
 def randn(*shape: int) -> torch.Tensor:

@@ -14,7 +14,7 @@ from traced import Compiler, call, trace
 from knowledge.compiler.plan import Draft, Plan
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.rows.recipe import RowRecipe
-from knowledge.compiler.search import first_draft
+from knowledge.compiler.search.first import first_draft
 
 generator = torch.Generator().manual_seed(17)
 X, V = torch.randn(4, 6, generator=generator), torch.randn(6, generator=generator)

@@ -15,7 +15,7 @@ from traced import Compiler, assert_close, call
 
 from knowledge.compiler.plan import Plan
 from knowledge.compiler.problem import Problem
-from knowledge.compiler.search import recipes
+from knowledge.compiler.search.recipes import recipes
 
 torch.manual_seed(7)
 X = torch.randn(3, 1003)

@@ -21,7 +21,8 @@ from knowledge.compiler.schedule.gemm import cuda_tensor as tensor
 from knowledge.compiler.schedule.gemm.cuda_text import width
 from knowledge.compiler.schedule.gemm.form import A, B, C
 from knowledge.compiler.schedule.gemm.product import form_of
-from knowledge.compiler.search import first_draft, next_draft
+from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.moves import next_draft
 
 
 def drafts(problem: Problem) -> list[Draft]:

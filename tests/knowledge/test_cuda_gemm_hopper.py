@@ -23,7 +23,8 @@ from knowledge.compiler.schedule.gemm import cuda_decode as decode
 from knowledge.compiler.schedule.gemm import cuda_hopper as hopper
 from knowledge.compiler.schedule.gemm.form import C, UncoveredError
 from knowledge.compiler.schedule.gemm.product import form_of
-from knowledge.compiler.search import first_draft, next_draft
+from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.moves import next_draft
 
 GPU = find_gpu()
 HOPPER = pytest.mark.skipif(GPU is None or GPU.architecture != "sm_90a", reason="no Hopper GPU answers here")

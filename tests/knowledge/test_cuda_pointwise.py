@@ -17,7 +17,8 @@ from harness.screen.source import screen_source
 from knowledge.compiler.plan import Draft, Plan
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.pointwise.recipe import PointwiseRecipe
-from knowledge.compiler.search import first_draft, next_draft
+from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.moves import next_draft
 
 RECIPE = PointwiseRecipe()
 FAST = {"vector": 1, "packs": 4, "once": 1, "threads": 512, "grid": 4, "exact": 1}

@@ -17,7 +17,8 @@ from knowledge.compiler.plan import Decline, Draft, Plan
 from knowledge.compiler.problem import Device, Problem, Ref
 from knowledge.compiler.schedule.rows.cuda import LARGEST_SHARE, share
 from knowledge.compiler.schedule.rows.recipe import RowRecipe
-from knowledge.compiler.search import first_draft, next_draft
+from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.moves import next_draft
 
 RECIPE = RowRecipe()
 KEEP = {"vector": 1, "keep": 1}

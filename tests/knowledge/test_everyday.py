@@ -14,7 +14,7 @@ from traced import Compiler, Kernel, assert_close, call, trace
 from knowledge.compiler.plan import Draft, Plan
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.loops.recipe import LoopsRecipe
-from knowledge.compiler.search import first_draft
+from knowledge.compiler.search.first import first_draft
 
 DECLINED = {"rotary complex": "view_as_complex", "quantized vectors": "SymInt"}
 """What has no kernel today, and a word of the reason."""

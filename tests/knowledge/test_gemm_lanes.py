@@ -13,7 +13,7 @@ from traced import Compiler, assert_close, call, trace
 from knowledge.compiler.plan import Draft
 from knowledge.compiler.problem import Device
 from knowledge.compiler.schedule.gemm.recipe import GemmRecipe
-from knowledge.compiler.search import first_draft
+from knowledge.compiler.search.first import first_draft
 
 DEVICE = Device(threads=2, simd_floats=16)
 Function = Callable[..., torch.Tensor]

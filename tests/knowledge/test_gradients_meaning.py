@@ -18,7 +18,7 @@ from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import Draft, Plan
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.loops.recipe import compiled
-from knowledge.compiler.search import first_draft
+from knowledge.compiler.search.first import first_draft
 
 FILE = """
 import torch

@@ -24,7 +24,7 @@ from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import Decline, Draft
 from knowledge.compiler.problem import Op, Problem, Ref
 from knowledge.compiler.schedule.loops.recipe import compiled
-from knowledge.compiler.search import first_draft
+from knowledge.compiler.search.first import first_draft
 from nodes.turn.answers import MAX_SOURCE_CHARS
 
 TWICE = ("viterbi", "both ways", "in layers")

@@ -11,7 +11,8 @@ from gpu_kernels import traced
 from knowledge.compiler.lower import lowering
 from knowledge.compiler.lower.rolling import Loop, rolled
 from knowledge.compiler.problem import Op, Problem
-from knowledge.compiler.search import first_draft, recipes_for
+from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.recipes import recipes_for
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:

@@ -14,8 +14,8 @@ from traced import Compiler, assert_close, call
 
 from knowledge.compiler.plan import Plan
 from knowledge.compiler.problem import Problem
-from knowledge.compiler.schedule.narrow_weights import NarrowWeightsRecipe
-from knowledge.compiler.search import first_draft
+from knowledge.compiler.schedule.gemm.narrow_weights import NarrowWeightsRecipe
+from knowledge.compiler.search.first import first_draft
 
 torch.manual_seed(5)
 RECIPE = NarrowWeightsRecipe()

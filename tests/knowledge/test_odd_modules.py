@@ -19,9 +19,10 @@ from knowledge.compiler.lower.views import VIEWS
 from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import Decline, Draft, Plan
 from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.parts.stages import StagesRecipe
 from knowledge.compiler.schedule.pointwise.recipe import PointwiseRecipe
-from knowledge.compiler.schedule.stages import StagesRecipe
-from knowledge.compiler.search import SINGLE, first_draft
+from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.recipes import SINGLE
 
 Forward = Callable[..., Any]
 torch.manual_seed(29)

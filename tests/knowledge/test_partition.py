@@ -17,8 +17,10 @@ from traced import Compiler, assert_close, call, trace
 from harness.screen.source import screen_source
 from knowledge.compiler.plan import Decline, Draft, Plan
 from knowledge.compiler.problem import Problem
-from knowledge.compiler.schedule.stages import StagesRecipe
-from knowledge.compiler.search import SINGLE, first_draft, next_draft
+from knowledge.compiler.schedule.parts.stages import StagesRecipe
+from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.moves import next_draft
+from knowledge.compiler.search.recipes import SINGLE
 
 RECIPE = StagesRecipe(SINGLE)
 torch.manual_seed(11)

@@ -11,7 +11,8 @@ from traced import Compiler, assert_close, call, trace
 from knowledge.compiler.plan import Decline, Draft, Plan
 from knowledge.compiler.problem import Device, Problem
 from knowledge.compiler.schedule.cpu_moves import SURELY_WORTH_THREADS
-from knowledge.compiler.search import first_draft, next_draft, writable_ops
+from knowledge.compiler.search.first import first_draft, writable_ops
+from knowledge.compiler.search.moves import next_draft
 
 SMALL_CACHE = Device(threads=2, simd_floats=16, l3_bytes=64 << 10)
 

@@ -16,7 +16,9 @@ from harness.screen.source import screen_source
 from knowledge.compiler.plan import Decline, Draft, Plan
 from knowledge.compiler.problem import Device, Problem
 from knowledge.compiler.schedule.pointwise.text import TILE
-from knowledge.compiler.search import first_draft, next_draft, recipes
+from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.moves import next_draft
+from knowledge.compiler.search.recipes import recipes
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))

@@ -15,7 +15,9 @@ from traced import Compiler, assert_close, call, trace
 
 from knowledge.compiler.plan import Draft, Plan, swept, within
 from knowledge.compiler.problem import Device, Problem
-from knowledge.compiler.search import first_draft, next_draft, recipes
+from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.moves import next_draft
+from knowledge.compiler.search.recipes import recipes
 from tools.sweep import Sweep, read_sweep
 
 SMALL_CACHE = Device(threads=2, simd_floats=16, l2_bytes=64 << 10, l3_bytes=64 << 10)

@@ -18,7 +18,8 @@ from traced import Compiler, assert_close, call, trace
 from knowledge.compiler.ir.sizes import STAND_INS, Size, common_divisor, stands_in
 from knowledge.compiler.plan import Decline, Draft
 from knowledge.compiler.problem import Problem
-from knowledge.compiler.search import first_draft, next_draft
+from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.moves import next_draft
 
 torch.manual_seed(5)
 TRACED_AT = ((64, 48), (128, 96), (40, 256))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from knowledge.compiler.emit.elements import STORED_TYPES
 from knowledge.compiler.ir.dtypes import BYTES, DLPACK
 from knowledge.compiler.ir.expressions import Node
+from knowledge.compiler.ir.index import Axis
 from knowledge.compiler.ir.sizes import Size
 from knowledge.compiler.ir.strides import Space
 from knowledge.compiler.kernels.source import load as exemplar
@@ -253,3 +254,15 @@ def entry(problem: Problem, names: dict[str, str], body: list[str]) -> str:
 def indented(lines: list[str], by: int = 2) -> list[str]:
     """The lines, `by` spaces further right."""
     return [(" " * by + line).rstrip() for line in lines]
+
+
+def decoded(axes: Sequence[Axis], task: str, tiles: int = 1, kind: str = "int64_t") -> Iterator[str]:
+    """The loops' steps from a task's number."""
+    step = tiles
+    lines = []
+    for position, axis in reversed(list(enumerate(axes))):
+        text = f"{task} / {step}" if step > 1 else task
+        if axis.extent != 1:
+            lines.append(f"{kind} const {axis.name} = {text}{f' % {axis.extent}' if position else ''};")
+        step *= axis.extent
+    return reversed(lines)

@@ -8,7 +8,7 @@ from harness.nouns.task import Task
 from harness.tasks.describing import describe_task
 from knowledge.compiler.plan import Decline, Draft
 from knowledge.compiler.problem import Problem
-from knowledge.compiler.search import first_draft
+from knowledge.compiler.search.first import first_draft
 
 Shape = tuple[int, ...]
 

@@ -12,7 +12,7 @@ from string import Template
 
 from knowledge.compiler.emit import source_text
 from knowledge.compiler.emit.cpu_functions import helpers
-from knowledge.compiler.emit.source_text import indented, tensor_names
+from knowledge.compiler.emit.source_text import decoded, indented, tensor_names
 from knowledge.compiler.emit.spelling import Views
 from knowledge.compiler.ir.dtypes import BYTES
 from knowledge.compiler.ir.nodes import elements
@@ -24,7 +24,7 @@ from knowledge.compiler.schedule.attention.match import SCORE, Attention
 from knowledge.compiler.schedule.cpu_moves import lanes_for
 from knowledge.compiler.schedule.gemm.tiled import SURELY_THREADING_FLOPS
 from knowledge.compiler.schedule.loops import cpu
-from knowledge.compiler.schedule.loops.cpu import LaneStatements, decoded
+from knowledge.compiler.schedule.loops.cpu import LaneStatements
 
 TYPE = "float32"
 # Keys of a fragment for so many registers of rows: sums, rows and one number take what a processor with 32 registers

@@ -11,7 +11,7 @@ from string import Template
 from knowledge.compiler.emit import cuda_frame as frame
 from knowledge.compiler.emit import source_text
 from knowledge.compiler.emit.elements import STORED_TYPES
-from knowledge.compiler.emit.source_text import indented, tensor_names
+from knowledge.compiler.emit.source_text import decoded, indented, tensor_names
 from knowledge.compiler.emit.spelling import Statements, Views
 from knowledge.compiler.ir.dtypes import BYTES
 from knowledge.compiler.kernels.source import load
@@ -19,7 +19,6 @@ from knowledge.compiler.plan import Plan
 from knowledge.compiler.problem import Device, Problem
 from knowledge.compiler.schedule.attention import text
 from knowledge.compiler.schedule.attention.match import SCORE, Attention, Operand
-from knowledge.compiler.schedule.loops.cpu import decoded
 
 SCORE_FUNCTION = Template("""\
 $math

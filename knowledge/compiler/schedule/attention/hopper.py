@@ -13,7 +13,7 @@ from string import Template
 
 from knowledge.compiler.emit import cuda_frame as frame
 from knowledge.compiler.emit import source_text
-from knowledge.compiler.emit.source_text import indented
+from knowledge.compiler.emit.source_text import decoded, indented
 from knowledge.compiler.emit.spelling import spelled
 from knowledge.compiler.ir.dtypes import BYTES
 from knowledge.compiler.ir.index import Index
@@ -24,7 +24,6 @@ from knowledge.compiler.schedule.attention import cuda as plain
 from knowledge.compiler.schedule.attention import text
 from knowledge.compiler.schedule.attention.masks import Band
 from knowledge.compiler.schedule.attention.match import Attention, Operand
-from knowledge.compiler.schedule.loops.cpu import decoded
 
 KERNEL = "attention_wgmma"
 ROWS = 64

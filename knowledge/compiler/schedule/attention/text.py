@@ -7,13 +7,12 @@ from string import Template
 
 from knowledge.compiler.emit import source_text
 from knowledge.compiler.emit.elements import STORED_TYPES
-from knowledge.compiler.emit.source_text import indented, static_int, tensor_names, truth
+from knowledge.compiler.emit.source_text import decoded, indented, static_int, tensor_names, truth
 from knowledge.compiler.emit.spelling import View, Views, spelled
 from knowledge.compiler.ir.nodes import elements, reads
 from knowledge.compiler.passes.loops import Nest, Place
 from knowledge.compiler.problem import Problem, Scalar, Tensor
 from knowledge.compiler.schedule.attention.match import Attention, Operand
-from knowledge.compiler.schedule.loops.cpu import decoded
 
 FAR = 2**31
 # What `constants` gives, in the section `problem` of every kernel.

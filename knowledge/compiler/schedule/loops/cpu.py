@@ -7,13 +7,13 @@ at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from knowledge.compiler.emit import source_text
 from knowledge.compiler.emit.cpu_functions import ACCESS, helpers
 from knowledge.compiler.emit.elements import ELEMENT_TYPES, LANE_TYPES, REDUCERS, STORED_TYPES, literal
-from knowledge.compiler.emit.source_text import indented
+from knowledge.compiler.emit.source_text import decoded, indented
 from knowledge.compiler.emit.spelling import Statements, Views, spelled, within
 from knowledge.compiler.ir.dtypes import computed_in, is_float
 from knowledge.compiler.ir.index import Axis, Data
@@ -386,18 +386,6 @@ class KernelText:
                 f"scattered({lane.name}, n, [&](int64_t {lane.name}, int k) {{ "
                 f"{place} = {held}; }});"
             )  # fmt: skip
-
-
-def decoded(axes: Sequence[Axis], task: str, tiles: int = 1, kind: str = "int64_t") -> Iterator[str]:
-    """The loops' steps from a task's number."""
-    step = tiles
-    lines = []
-    for position, axis in reversed(list(enumerate(axes))):
-        text = f"{task} / {step}" if step > 1 else task
-        if axis.extent != 1:
-            lines.append(f"{kind} const {axis.name} = {text}{f' % {axis.extent}' if position else ''};")
-        step *= axis.extent
-    return reversed(lines)
 
 
 HELPERS = """

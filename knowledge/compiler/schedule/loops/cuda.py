@@ -12,7 +12,7 @@ from dataclasses import replace
 from knowledge.compiler.emit import cuda_frame as frame
 from knowledge.compiler.emit.cuda_math import DeviceEmitter
 from knowledge.compiler.emit.elements import ELEMENT_TYPES, REDUCERS, literal
-from knowledge.compiler.emit.source_text import indented
+from knowledge.compiler.emit.source_text import decoded, indented
 from knowledge.compiler.ir.index import Axis
 from knowledge.compiler.ir.nodes import Element, Values, neutral, reads
 from knowledge.compiler.kernels.source import load
@@ -20,7 +20,7 @@ from knowledge.compiler.passes.loops import Nest, Total, count, indices_of, jamm
 from knowledge.compiler.plan import Plan
 from knowledge.compiler.problem import Device, Problem
 from knowledge.compiler.schedule.loops import cpu, sorting
-from knowledge.compiler.schedule.loops.cpu import Choice, decoded, joined, wide
+from knowledge.compiler.schedule.loops.cpu import Choice, joined, wide
 from knowledge.compiler.schedule.loops.cuda_contract import ContractText, engine
 
 THREADS = 256

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from knowledge.compiler.emit.elements import STORED_TYPES
-from knowledge.compiler.emit.source_text import indented, truth
+from knowledge.compiler.emit.source_text import decoded, indented, truth
 from knowledge.compiler.emit.spelling import Statements, Views, spelled, within
 from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.index import Axis, Index
@@ -23,7 +23,6 @@ from knowledge.compiler.passes.loops import Nest, Place, indices_of
 from knowledge.compiler.plan import PRODUCTS
 from knowledge.compiler.problem import Device, Problem
 from knowledge.compiler.schedule.loops.contraction import INT_SPAN, TILE, Contraction, contraction
-from knowledge.compiler.schedule.loops.cpu import decoded
 
 # Multiplications below which loops are as good.
 WORTH_IT = 1 << 23

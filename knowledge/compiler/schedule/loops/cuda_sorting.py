@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from knowledge.compiler.emit.elements import ELEMENT_TYPES
-from knowledge.compiler.emit.source_text import indented
+from knowledge.compiler.emit.source_text import decoded, indented
 from knowledge.compiler.ir.nodes import Values
 from knowledge.compiler.passes.loops import Nest
 from knowledge.compiler.problem import Device
 from knowledge.compiler.schedule.loops import sorting
-from knowledge.compiler.schedule.loops.cpu import decoded
 from knowledge.compiler.schedule.loops.cuda import KernelText
 
 # Elements of a tile: keys and places of two bytes of it lie in 40 KiB of shared memory at most.

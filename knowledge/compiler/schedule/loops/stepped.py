@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from knowledge.compiler.emit.source_text import indented
+from knowledge.compiler.emit.source_text import decoded, indented
 from knowledge.compiler.ir.index import Axis
 from knowledge.compiler.ir.nodes import Values
 from knowledge.compiler.passes.apart import separated, size
@@ -84,7 +84,7 @@ def on_a_processor(parts: Sequence[cpu.KernelText], loop: Loop, parameters: str,
         lines = [
             *(threads if elements >= WORTH_THREADS and device.threads > 1 else []),
             f"for (int64_t task = 0; task < {tasks}; ++task) {{",
-            *indented([*cpu.decoded(loop.apart, "task"), *lines]), "}",
+            *indented([*decoded(loop.apart, "task"), *lines]), "}",
         ]  # fmt: skip
     return "\n".join([f"void {parts[0].name}({parameters}) {{", *indented(lines), "}"])
 
@@ -99,7 +99,7 @@ def on_a_gpu(parts: Sequence[cuda.KernelText], loop: Loop, parameters: str) -> s
     lines: list[str] = []
     for part in parts:
         lines += ["{", *indented(part.inside(alone=True)), "}", "__syncthreads();"]
-    lines = [*cpu.decoded(loop.apart, "int(blockIdx.x)", 1, "Index"), _head(loop.step, "Index"), *indented(lines), "}"]
+    lines = [*decoded(loop.apart, "int(blockIdx.x)", 1, "Index"), _head(loop.step, "Index"), *indented(lines), "}"]
     head = f"__global__ void __launch_bounds__(kThreads) {parts[0].name}({parameters})"
     return "\n".join([f"{head} {{", *indented(lines), "}"])
 

@@ -25,7 +25,7 @@ from knowledge.compiler.ir.sizes import STAND_INS, Size, stands_in
 from knowledge.compiler.plan import Decline, Move, Plan, Recipe, settled
 from knowledge.compiler.problem import Op, Problem, Scalar, Tensor
 from knowledge.compiler.schedule.loops.recipe import LoopsRecipe
-from knowledge.compiler.schedule.stages import entry_head, include_lines, part
+from knowledge.compiler.schedule.parts.stages import entry_head, include_lines, part
 
 # Sizes multiplied to one number: of a tensor's elements, at most so many dimensions differ.
 _FACTORS = 4

@@ -17,7 +17,7 @@ from math import inf
 from knowledge.compiler.emit import cuda_frame as frame
 from knowledge.compiler.emit.cuda_math import DeviceEmitter
 from knowledge.compiler.emit.elements import ELEMENT_TYPES, STORED_TYPES
-from knowledge.compiler.emit.source_text import argument_names, indented, tensor_names
+from knowledge.compiler.emit.source_text import argument_names, decoded, indented, tensor_names
 from knowledge.compiler.emit.spelling import Named, Statements, Views, spelled
 from knowledge.compiler.ir.dtypes import BYTES, HALVES
 from knowledge.compiler.ir.expressions import Node, UnwritableError
@@ -30,7 +30,6 @@ from knowledge.compiler.passes.fusion import fused
 from knowledge.compiler.passes.loops import Nest, count, indices_of, nest_of
 from knowledge.compiler.plan import Decline, Move, Plan
 from knowledge.compiler.problem import ByContent, Problem, Tensor
-from knowledge.compiler.schedule.loops.cpu import decoded
 
 KERNEL = "gemm_narrow_weights"
 # Rows of x: a thread's sums and its x, for 8 rows 4 and 8 registers, must fit. Beyond 16 rows it was not timed.

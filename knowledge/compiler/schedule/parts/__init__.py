@@ -1,0 +1,1 @@
+"""Kernels made of kernels: forwards in parts, and of several sizes."""

@@ -1,0 +1,89 @@
+"""The first kernel for a problem, or why the playbook has none."""
+
+from __future__ import annotations
+
+from knowledge.compiler.lower.front import OPERATIONS
+from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, base_name
+from knowledge.compiler.lower.rolling import rolled
+from knowledge.compiler.plan import Decline, Draft, Plan, Recipe, settled
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.loops.recipe import LoopsRecipe
+from knowledge.compiler.schedule.parts.stages import StagesRecipe
+from knowledge.compiler.search.recipes import recipes_for
+
+HOW_TO_SET_A_MODEL = (
+    "To have a language model write it, set one: --model openai:NAME with OPENAI_API_KEY, or with the base URL of a "
+    "compatible server."
+)
+WHAT_IT_WRITES = (
+    "It writes elementwise graphs, reductions along rows with elementwise steps around them (softmax, norms, sums, "
+    "extrema), products of two matrices with what directly follows them, convolutions, pools, sums along the way, "
+    "losses, attention, what cuts, joins and picks elements, and forwards that are several of these"
+)
+
+
+# Of what parts of rows read and write, what the compiler's loops must save: rows read in wider words, and have fewer
+# launches, each as long as some megabytes take.
+MUCH_LESS, LAUNCHES_OF_BYTES = 0.7, 16 << 20
+
+MOST_CHARACTERS = 200_000
+"""Of a kernel's source, as the agents' answers take it."""
+MOST_OPERATIONS = 3000
+"""Operations, loops counted once, whose source is longer for sure; to lower them takes half a minute."""
+
+
+def first_draft(problem: Problem) -> Draft | Decline:
+    """The kernel of depth 0, by the first recipe that can write the problem: the plain one after its sure moves."""
+    reason = ""
+    if (left := len(rolled(problem))) > MOST_OPERATIONS:
+        return Decline(_too_long(problem, f"{left} operations that no loop over steps holds"))
+    for recipe in recipes_for(problem):
+        plan = recipe.first_plan(problem)
+        if isinstance(plan, Plan) and not _outdone(recipe, problem):
+            plan, made = settled(recipe, problem, plan)
+            what = f"with {', '.join(made)}" if made else "plain and correct"
+            source = recipe.render(problem, plan)
+            if len(source) > MOST_CHARACTERS:
+                return Decline(_too_long(problem, f"{len(source):,} characters of source"))
+            return Draft(source, "first kernel", f"{what}, by the {recipe.name} recipe")
+        reason = plan.reason.rstrip(".") if isinstance(plan, Decline) else reason
+    return Decline(_refusal(problem, reason))
+
+
+def _outdone(recipe: Recipe, problem: Problem) -> bool:
+    """Whether the compiler's loops need much less memory traffic than parts between which everything lies in memory."""
+    if not isinstance(recipe, StagesRecipe) or not problem.on_gpu:
+        return False
+    parts, loops = recipe.nbytes(problem), LoopsRecipe()
+    if parts is None or parts < LAUNCHES_OF_BYTES or isinstance(loops.first_plan(problem), Decline):
+        return False
+    mine = loops.nbytes(problem)
+    return mine < MUCH_LESS * parts and parts - mine >= LAUNCHES_OF_BYTES
+
+
+def writable_ops() -> tuple[str, ...]:
+    """The aten operations, without overloads, that some recipe can write."""
+    return tuple(sorted(OPERATIONS))
+
+
+def _refusal(problem: Problem, reason: str) -> str:
+    """Names the operations that no recipe knows; where all are known, what the last recipe, for several parts, says."""
+    unknown = dict.fromkeys(op.target for op in problem.ops if not _known(base_name(op.target)))
+    what = ", ".join(unknown) or reason
+    return (
+        f"The playbook cannot write {what}. {WHAT_IT_WRITES} ({len(writable_ops())} operations). {HOW_TO_SET_A_MODEL}"
+    )
+
+
+def _too_long(problem: Problem, what: str) -> str:
+    """Why a forward has no kernel of its own: what its source would take, and what stands in the way of less."""
+    return (
+        f"The playbook cannot write this forward as one kernel: its {len(problem.ops)} operations would take {what}, "
+        f"of which a kernel has at most {MOST_CHARACTERS:,} characters. A Python loop becomes one step if each "
+        "iteration is the same operations, of equal shapes, on what the iteration before made and on the next element "
+        f"of a tensor; else cut the module into parts. {HOW_TO_SET_A_MODEL}"
+    )
+
+
+def _known(name: str) -> bool:
+    return bool({name, name.removesuffix("_")} & {*writable_ops(), *WITHOUT_EFFECT})
