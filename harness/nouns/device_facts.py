@@ -16,11 +16,13 @@ class Capabilities(Frozen):
 
     `mma`: tensor cores that threads feed from registers (TF32, 16 bits), and asynchronous copies. `clusters`: blocks
     that reach each other's shared memory, up to `max_cluster`. `wgmma`: products by a warpgroup from shared memory.
+    `tcgen05`: products whose sums lie in tensor memory; no schedule asks for it yet.
     """
 
     mma: bool = False
     clusters: bool = False
     wgmma: bool = False
+    tcgen05: bool = False
     max_cluster: int = 1
 
 
@@ -32,7 +34,13 @@ def capabilities_of(architecture: str) -> Capabilities:
     hopper = architecture == HOPPER
     # Hopper runs clusters of 16 where it is asked to; other GPUs may not.
     largest = 16 if hopper else 8 if generation >= 90 else 1
-    return Capabilities(mma=generation >= 80, clusters=generation >= 90, wgmma=hopper, max_cluster=largest)
+    return Capabilities(
+        mma=generation >= 80,
+        clusters=generation >= 90,
+        wgmma=hopper,
+        tcgen05=architecture[-1:] in ("a", "f") and 100 <= generation < 120,
+        max_cluster=largest,
+    )
 
 
 class DeviceFacts(Frozen):

@@ -78,7 +78,8 @@ class Op(Plain):
 class Device(Plain):
     """The machine the kernel is for: hardware threads, cache sizes in bytes, floats in one SIMD register.
 
-    A GPU has an `architecture` (nvcc's name), `multiprocessors`, and `shared_bytes` that one block may use.
+    A GPU has an `architecture` (nvcc's name), `multiprocessors`, and `shared_bytes` that one block may use. What it can
+    do follows from the architecture, where `capabilities` do not tell it of a device to come.
     """
 
     threads: int = 2
@@ -89,11 +90,12 @@ class Device(Plain):
     architecture: str = ""
     multiprocessors: int = 0
     shared_bytes: int = 0
+    capabilities: Capabilities | None = None
 
     @property
     def has(self) -> Capabilities:
-        """What its architecture can do beside plain arithmetic."""
-        return capabilities_of(self.architecture)
+        """What it can do beside plain arithmetic."""
+        return self.capabilities or capabilities_of(self.architecture)
 
 
 class Problem(Plain):

@@ -10,9 +10,10 @@ import torch
 from gpu_kernels import H200, traced
 from torch.nn import functional
 
-from harness.nouns.device_facts import capabilities_of
+from harness.nouns.device_facts import Capabilities, capabilities_of
 from knowledge.compiler.plan import Draft, Plan
 from knowledge.compiler.problem import Device
+from knowledge.compiler.search.dry_run import dry_run
 from knowledge.compiler.search.first import first_draft
 from knowledge.compiler.search.moves import mutations
 
@@ -60,14 +61,42 @@ def test_rows_too_long_for_a_block_are_shared_by_blocks_wherever_those_meet() ->
     assert clusters[0] > 1 == clusters[1]
 
 
+def kernels(name: str, device: Device) -> dict[str, tuple[str, ...]]:
+    """What a dry run says of a forward on a device: each recipe's kernels."""
+    function, inputs = FORWARDS[name]
+    return {each.recipe: each.kernels for each in dry_run(traced(function, *inputs, device=device))}
+
+
+def test_a_device_to_come_is_asked_by_what_it_will_have() -> None:
+    """Without any GPU: products by a warpgroup gone, tensor memory come; then as if it had both."""
+    to_come = Capabilities(mma=True, clusters=True, tcgen05=True, max_cluster=8)
+    third = Device(multiprocessors=148, shared_bytes=227 << 10, capabilities=to_come)
+    assert third.has.tcgen05 and not third.has.wgmma
+    assert kernels("product", third)["gemm"] == ("gemm_3xtf32",)
+    assert kernels("product of 16 bits", third)["gemm"] == ("gemm_16bit",)
+    both = third.model_copy(update={"capabilities": to_come.model_copy(update={"wgmma": True})})
+    assert "gemm_wgmma_16bit" in kernels("product of 16 bits", both)["gemm"]
+    assert "gemm_wgmma_3xtf32" in kernels("product", both)["gemm"]
+
+
+def test_a_dry_run_tells_why_a_recipe_has_no_kernel() -> None:
+    function, inputs = FORWARDS["long rows"]
+    told = {each.recipe: each for each in dry_run(traced(function, *inputs))}
+    assert told["rows"].kernels == ("rows",) and told["loops"].kernels == ("loops",)
+    assert all(bool(each.reason) != bool(each.kernels) for each in told.values())
+    assert "product" in told["gemm"].reason
+
+
 @pytest.mark.parametrize(
     ("architecture", "mma", "clusters", "wgmma"),
     [("", False, False, False), ("sm_75", False, False, False), ("sm_80", True, False, False),
-     ("sm_90", True, True, False), ("sm_90a", True, True, True), ("sm_120f", True, True, False)],
+     ("sm_90", True, True, False), ("sm_90a", True, True, True), ("sm_100a", True, True, False),
+     ("sm_100", True, True, False), ("sm_103f", True, True, False), ("sm_120f", True, True, False)],
 )  # fmt: skip
 def test_capabilities_by_architecture(architecture: str, mma: bool, clusters: bool, wgmma: bool) -> None:
     found = capabilities_of(architecture)
     assert (found.mma, found.clusters, found.wgmma) == (mma, clusters, wgmma)
+    assert found.tcgen05 == (architecture in ("sm_100a", "sm_103f"))
     assert found.max_cluster == (16 if wgmma else 8 if clusters else 1)
 
 
