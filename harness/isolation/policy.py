@@ -78,6 +78,10 @@ class Needs:
     access: Access = field(default_factory=Access)
     environment: dict[str, str] = field(default_factory=dict)
 
+    def __add__(self, more: Access) -> Needs:
+        """The same, reaching `more`."""
+        return Needs(self.access + more, self.environment)
+
     @property
     def gpus(self) -> str:
         """Those that the process may see, as CUDA_VISIBLE_DEVICES names them."""

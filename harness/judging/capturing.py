@@ -191,17 +191,9 @@ class ModelOnTarget:
     ) -> dict[str, Any]:
         """Raises `JobDiedError` where the child ends before it has answered."""
         order = job.compile if isinstance(job, WholeCompileJob | AcceptJob | CaptureJob) else None
-        needs = self.target.running()
+        needs = with_compilers(self.target.running() + Access(read=(*self.read, *read)), order)
         with turn(self.target.device):
-            return warm_parent().run(
-                kind,
-                job.model_dump(mode="json"),
-                tier=self.tier,
-                cwd=cwd,
-                limits=LIMITS,
-                access=with_compilers(needs.access + Access(read=(*self.read, *read)), order),
-                gpus=needs.gpus,
-            )
+            return warm_parent().run(kind, job, tier=self.tier, cwd=cwd, limits=LIMITS, needs=needs)
 
     def _validated(self, noun: type[Noun], answer: dict[str, Any]) -> Noun:
         try:

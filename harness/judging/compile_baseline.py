@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from harness.building.toolchain import host_compiler
-from harness.isolation.policy import Access, Limits
+from harness.isolation.policy import Access, Limits, Needs
 from harness.isolation.scratch import scratch_folder
 from harness.machine.system import cache_dir
 from harness.nouns.errors import CutegenError
@@ -85,23 +85,20 @@ def _in_a_child(target: Target, tier: Tier, job: CompileJob) -> bool:
         with scratch_folder() as folder:
             answer = warm_parent().run(
                 "compile",
-                job.model_dump(mode="json"),
+                job,
                 tier=tier,
                 cwd=folder,
                 limits=Limits(wall_s=WALL_S, memory_bytes=64 << 30, processes=512),
-                access=with_compilers(target.running().access, job.compile),
-                gpus=target.running().gpus,
+                needs=with_compilers(target.running(), job.compile),
             )
     except (CutegenError, JobDiedError):
         return False
     return answer.get("failure") == ""
 
 
-def with_compilers(access: Access, order: CompileOrder | None) -> Access:
-    """The access of a process that also compiles."""
-    if order is None:
-        return access
-    return access + Access(read=order.roots, write=(order.cache,))
+def with_compilers(needs: Needs, order: CompileOrder | None) -> Needs:
+    """What a process needs that also compiles."""
+    return needs + Access(read=order.roots, write=(order.cache,)) if order else needs
 
 
 def _c_compiler(cxx: Path) -> str | None:

@@ -9,7 +9,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+from pydantic import ValidationError
 
 from harness.isolation.policy import Limits
 from harness.isolation.process import IsolatedProcess
@@ -21,18 +23,24 @@ from harness.judging.roofline_bound import below_floor
 from harness.judging.terms import MEMORY_BYTES, Terms, require_room
 from harness.nouns.build import Build
 from harness.nouns.contest import Contest, Standing
+from harness.nouns.device import DeviceName
+from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import MachineError
+from harness.nouns.frozen import Frozen
 from harness.nouns.task import Task, Workload
+from harness.nouns.tier import Tier
 from harness.nouns.verdict import Verdict
 from harness.processes.runner_process import Surroundings, how_it_ended, start_runner, why_not_trusted
 from harness.processes.trusted_child import JobDiedError, warm_parent
 from harness.targets.target import Target
-from harness.wire.job import ContestJob, IncumbentRunner, JudgeJob, KernelJob, MixJob, Shape
+from harness.tasks.describing import describe_task
+from harness.wire.job import ContestJob, IncumbentRunner, JudgeAnswer, JudgeJob, KernelJob, MixJob, Shape
 from harness.wire.layout import slot_bytes
 
 SLOT_BUDGET_BYTES = 1 << 30
 """Memory for rotating slots; two slots of a larger task are allowed up to MEMORY_BYTES."""
 WALL_S = 600.0
+Answer = TypeVar("Answer", bound=Frozen)
 _FEW_BYTES = 1 << 20
 """What calls that nobody times take turns on."""
 
@@ -96,9 +104,7 @@ class Evaluation:
     def right(self, task: Task, library: Path) -> bool:
         """Whether a build gives what the reference does on the file's own inputs. Nothing is timed, no turn taken."""
         brief = Evaluation(self.target, replace(self.terms, timing_s=0.0, trials=1, rotation_bytes=_FEW_BYTES))
-        return all(
-            brief._run(task.only(work), library, 0, timed=False)["status"] == "passed" for work in task.workloads
-        )
+        return all(brief._run(task.only(work), library, 0, timed=False).status == "passed" for work in task.workloads)
 
     def _workloads(
         self, case: Case, library: Path, incumbent: Opponent | None, compile_baseline: bool
@@ -107,7 +113,7 @@ class Evaluation:
         task, outcomes = case.task, list[Outcome]()
         for workload in (*task.workloads, *task.held_out[:1]):
             alone = task.only(workload)
-            raw = self._run(
+            answer = self._run(
                 alone,
                 library,
                 case.seed,
@@ -115,7 +121,7 @@ class Evaluation:
                 incumbent=incumbent,
                 compile_baseline=compile_baseline,
             )
-            outcomes.append(self._with_floor(alone, Outcome.of(workload.name, raw)))
+            outcomes.append(self._with_floor(alone, Outcome(workload=workload.name, **dict(answer))))
             if outcomes[-1].status != "passed":
                 return outcomes
         ordered = sorted((*task.workloads, *task.held_out), key=lambda workload: slot_bytes(workload.signature))
@@ -129,14 +135,15 @@ class Evaluation:
         """These workloads in one process, the smallest first."""
         with self._stage(task.only(workloads[-1]), library, seed) as stage:
             shapes = tuple(Shape(variant=work.variant, signature=work.signature) for work in workloads)
-            raw = _as_seen(stage, self._drive("mix", MixJob(**dict(stage.job), shapes=shapes), [stage.link], stage))
-        return Outcome.of("all by turns", raw)
+            job = MixJob(**dict(stage.job), shapes=shapes)
+            answer = _as_seen(stage, self._drive("mix", job, JudgeAnswer, [stage.link], stage))
+        return Outcome(workload="all by turns", **dict(answer))
 
     def _with_floor(self, task: Task, outcome: Outcome) -> Outcome:
         timing = outcome.timing
         if timing is None or not (floor := below_floor(task, timing, self.target)):
             return outcome
-        return replace(outcome, status="refused", check="floor", message=floor, timing=None)
+        return outcome.model_copy(update={"status": "refused", "check": "floor", "message": floor, "timing": None})
 
     def _run(
         self,
@@ -147,7 +154,7 @@ class Evaluation:
         timed: bool,
         incumbent: Opponent | None = None,
         compile_baseline: bool = False,
-    ) -> dict[str, Any]:
+    ) -> JudgeAnswer:
         """Start each kernel's runner in a cage of its own, and beside them the judging child that drives them."""
         order = compile_order(task.digest) if compile_baseline else None
         with self._stage(task, library, seed) as stage:
@@ -157,7 +164,7 @@ class Evaluation:
                 opponent = IncumbentRunner(digest=incumbent.digest, library=str(incumbent.library), pid=other.pid)
                 links.append(link)
             job = JudgeJob(**dict(stage.job), timed=timed, compile=order, incumbent=opponent)
-            return _as_seen(stage, self._drive("judge", job, links, stage))
+            return _as_seen(stage, self._drive("judge", job, JudgeAnswer, links, stage))
 
     def _contest(self, task: Task, opponents: Sequence[Opponent]) -> Contest:
         """On one workload, every kernel in a cage of its own."""
@@ -170,7 +177,7 @@ class Evaluation:
                 runners[each.digest] = runner
                 told.append(IncumbentRunner(digest=each.digest, library=str(each.library), pid=runner.pid))
             job = ContestJob(**dict(stage.job), digest=last.digest, others=tuple(told))
-            found = Contest.model_validate(self._drive("contest", job, links, stage))
+            found = self._drive("contest", job, Contest, links, stage)
             for digest, runner in runners.items():
                 if not found.failed and (trespass := why_not_trusted(runner)):
                     return Contest(failed=digest, message=trespass["message"])
@@ -192,14 +199,7 @@ class Evaluation:
                 name=task.name,
                 variant=task.workloads[0].variant,
                 signature=task.signature,
-                op_class=task.op_class,
-                multiplies=task.multiplies,
-                adds=task.adds,
-                windows=task.windows,
-                orders=task.orders,
-                elementwise=task.elementwise,
-                steps=task.steps,
-                indexed=task.indexed,
+                facts=task.facts,
                 library=str(library),
                 seed=seed,
                 runner_pid=runner.pid,
@@ -214,7 +214,9 @@ class Evaluation:
             )
             yield _Stage(held, scratch, around, runner, link, job)
 
-    def _drive(self, kind: str, job: KernelJob, links: list[socket.socket], stage: _Stage) -> dict[str, Any]:
+    def _drive(
+        self, kind: str, job: KernelJob, answer: type[Answer], links: list[socket.socket], stage: _Stage
+    ) -> Answer:
         limits = Limits(
             wall_s=WALL_S,
             memory_bytes=64 << 30,  # the reference's own: it ran before under the same limit
@@ -223,19 +225,20 @@ class Evaluation:
         )
         order = job.compile if isinstance(job, JudgeJob) else None
         try:
-            return warm_parent().run(
+            found = warm_parent().run(
                 kind,
-                job.model_dump(mode="json"),
+                job,
                 tier=self.terms.tier,
                 cwd=stage.scratch,
                 limits=limits,
-                access=with_compilers(stage.around.needs.access, order),
-                gpus=stage.around.needs.gpus,
+                needs=with_compilers(stage.around.needs, order),
                 descriptors=tuple(link.fileno() for link in links),
             )
-        except JobDiedError as died:
+            return answer.model_validate(found)
+        except (JobDiedError, ValidationError) as died:
+            reason = died.reason if isinstance(died, JobDiedError) else "with an answer that is none"
             raise MachineError(
-                f"The judging process for {job.name} ended without a verdict, {died.reason}.",
+                f"The judging process for {job.name} ended without a verdict, {reason}.",
                 "Is there enough memory for the task? Smaller shapes need less.",
             ) from died
 
@@ -252,6 +255,35 @@ class Evaluation:
         if self.target.name == "cuda":
             return SLOT_BUDGET_BYTES
         return max(SLOT_BUDGET_BYTES, min(2 * slot_bytes(task.signature), MEMORY_BYTES))
+
+
+class TargetJudge:
+    """What both judges of this machine have in common; see `Judge`."""
+
+    def __init__(self, target: Target, terms: Terms) -> None:
+        self.target = target
+        self.terms = terms
+        self._evaluation = Evaluation(target, terms)
+
+    @property
+    def device(self) -> DeviceName:
+        """This machine's processor, or one of its GPUs."""
+        return self.target.device
+
+    @property
+    def tier(self) -> Tier:
+        """How it isolates what it runs."""
+        return self.terms.tier
+
+    def describe(self, source: str, *, name: str) -> Task:
+        """Import, run and trace the task's file in a locked child."""
+        task = describe_task(source, name=name, tier=self.tier, within_s=self.terms.describe_s)
+        require_room(task, self.target)
+        return task
+
+    def facts(self) -> DeviceFacts:
+        """Measured on first use, then kept."""
+        return self.target.facts()
 
 
 def _over_workloads(parts: tuple[Standing, ...]) -> Standing:
@@ -273,10 +305,10 @@ def own_build(given: Build | None, build: Callable[[], Build]) -> Build:
     return given if given is not None and given.digest == own.digest else own
 
 
-def _as_seen(stage: _Stage, outcome: dict[str, Any]) -> dict[str, Any]:
-    """The judging child's outcome, corrected by what the kernel's process did otherwise."""
-    if outcome["check"] == "process":
-        return outcome | how_it_ended(stage.runner.wait(2.0))
-    if outcome["status"] != "passed" or not (trespass := why_not_trusted(stage.runner)):
-        return outcome
-    return {name: value for name, value in (outcome | trespass).items() if name != "timing"}
+def _as_seen(stage: _Stage, answer: JudgeAnswer) -> JudgeAnswer:
+    """The judging child's answer, corrected by what the kernel's process did otherwise."""
+    if answer.check == "process":
+        return answer.model_copy(update=how_it_ended(stage.runner.wait(2.0)))
+    if answer.status != "passed" or not (trespass := why_not_trusted(stage.runner)):
+        return answer
+    return answer.model_copy(update=trespass | {"timing": None})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 import time
 from dataclasses import replace
 from functools import partial
@@ -13,24 +12,21 @@ from typing import Any
 
 from harness.building.store import Store
 from harness.isolation.policy import Limits
-from harness.judging.evaluation import Evaluation, Opponent, own_build
+from harness.isolation.scratch import scratch_folder
+from harness.judging.evaluation import Opponent, TargetJudge, own_build
 from harness.judging.outcome import Case
-from harness.judging.terms import Terms, require_room
+from harness.judging.terms import Terms
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
-from harness.nouns.device import DeviceName
-from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.refusal import Refusal
 from harness.nouns.task import Task
-from harness.nouns.tier import Tier
 from harness.nouns.verdict import Verdict
 from harness.processes.runner_process import MODULE_ORDER
 from harness.processes.trusted_child import JobDiedError, warm_parent
 from harness.screen.operators import kept_operators, operators_of
 from harness.screen.python_source import screen_python
 from harness.targets.target import Target
-from harness.tasks.describing import describe_task
 
 ADVISORY = (
     "A ModelNew carries its own Python: its calls' time includes Python's, and a copy of each output for the judge, "
@@ -44,33 +40,11 @@ LOAD_WITHIN_S = 300.0
 _MODULES = Store("foreign")
 
 
-class ModuleJudge:
-    """Judges Python files in place of kernels; see `Judge`. A build names the order that the runner reads."""
+class ModuleJudge(TargetJudge):
+    """Judges Python files in place of kernels. A build names the order that the runner reads."""
 
     def __init__(self, target: Target, terms: Terms) -> None:
-        self.target = target
-        self.terms = replace(terms, load_within_s=LOAD_WITHIN_S)
-        self._evaluation = Evaluation(target, self.terms)
-
-    @property
-    def device(self) -> DeviceName:
-        """Where the module's tensors lie."""
-        return self.target.device
-
-    @property
-    def tier(self) -> Tier:
-        """How it isolates what it runs."""
-        return self.terms.tier
-
-    def describe(self, source: str, *, name: str) -> Task:
-        """Import, run and trace the task's file in a locked child."""
-        task = describe_task(source, name=name, tier=self.tier, within_s=self.terms.describe_s)
-        require_room(task, self.target)
-        return task
-
-    def facts(self) -> DeviceFacts:
-        """Measured on first use, then kept."""
-        return self.target.facts()
+        super().__init__(target, replace(terms, load_within_s=LOAD_WITHIN_S))
 
     def screen(self, task: Task, candidate: Candidate) -> Refusal | None:
         """By the file's syntax tree."""
@@ -131,15 +105,11 @@ class ModuleJudge:
 
     def _init_arguments(self, task: Task) -> list[Any]:
         """The constructor's arguments, asked of the task file in a locked child."""
-        with tempfile.TemporaryDirectory(prefix="cutegen-") as scratch:
+        with scratch_folder() as scratch:
             try:
-                answer = warm_parent().run(
-                    "init",
-                    {"source": task.source, "name": task.name},
-                    tier=self.tier,
-                    cwd=Path(scratch),
-                    limits=Limits(wall_s=120.0, memory_bytes=64 << 30),
-                )
+                asked = {"source": task.source, "name": task.name}
+                limits = Limits(wall_s=120.0, memory_bytes=64 << 30)
+                answer = warm_parent().run("init", asked, tier=self.tier, cwd=scratch, limits=limits)
             except JobDiedError as died:
                 raise MachineError(
                     f"Asking {task.name} for its arguments ended, {died.reason}.", "Run the command again."

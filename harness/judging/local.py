@@ -13,14 +13,12 @@ from harness.building.compilation import library_of
 from harness.isolation.policy import Access, Limits
 from harness.isolation.scratch import scratch_folder
 from harness.judging.device_lock import beside_others, one_at_a_time
-from harness.judging.evaluation import Evaluation, Opponent, own_build
+from harness.judging.evaluation import Opponent, TargetJudge, own_build
 from harness.judging.outcome import Case, as_called
-from harness.judging.terms import Terms, require_room
+from harness.judging.terms import Terms
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.contest import Contest
-from harness.nouns.device import DeviceName
-from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.events import Profiling, Sanitizing
 from harness.nouns.profile import Profile
@@ -73,7 +71,6 @@ def _with(timing: Timing, caller: CallerTiming | None = None, failure: str = "")
 
 
 def _timed(target: Target, terms: Terms, task: Task, library: Path, drop_in: Mapping[str, str]) -> CallerTiming:
-    needs = target.running()
     job = AsCalledJob(
         source=task.source,
         name=task.name,
@@ -90,12 +87,11 @@ def _timed(target: Target, terms: Terms, task: Task, library: Path, drop_in: Map
             (folder / name).write_text(text, encoding="utf-8")
         answer = warm_parent(plain=target.name == "cpu").run(
             "as_called",
-            job.model_dump(mode="json"),
+            job,
             tier=terms.tier,
             cwd=folder,
             limits=Limits(wall_s=WALL_S, memory_bytes=64 << 30, processes=512),
-            gpus=needs.gpus,
-            access=needs.access + Access(read=(str(library.parent),)),
+            needs=target.running() + Access(read=(str(library.parent),)),
         )
     return CallerTiming.model_validate(answer)
 
@@ -243,33 +239,8 @@ def _shapes(workload: Workload) -> tuple[tuple[int, ...], ...]:
 # -- The judge of this machine: kernels are built, run and timed here, each in a cage of its own ----------------------
 
 
-class LocalJudge:
-    """Judges kernels on one of this machine's targets; see `Judge`. Evaluations take turns, builds do not."""
-
-    def __init__(self, target: Target, terms: Terms) -> None:
-        self.target = target
-        self.terms = terms
-        self._evaluation = Evaluation(target, terms)
-
-    @property
-    def device(self) -> DeviceName:
-        """This machine's processor, or one of its GPUs."""
-        return self.target.device
-
-    @property
-    def tier(self) -> Tier:
-        """How it isolates what it runs."""
-        return self.terms.tier
-
-    def describe(self, source: str, *, name: str) -> Task:
-        """Import, run and trace the file in a locked child."""
-        task = describe_task(source, name=name, tier=self.tier, within_s=self.terms.describe_s)
-        require_room(task, self.target)
-        return task
-
-    def facts(self) -> DeviceFacts:
-        """Measured on first use, then kept."""
-        return self.target.facts()
+class LocalJudge(TargetJudge):
+    """Judges kernels on one of this machine's targets; see `KernelJudge`. Evaluations take turns, builds do not."""
 
     def screen(self, task: Task, candidate: Candidate) -> Refusal | None:
         """By the source's tokens."""

@@ -6,7 +6,7 @@ import math
 import secrets
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from harness.judging.terms import Terms
@@ -21,13 +21,13 @@ from harness.nouns.verdict import (
     Correctness,
     HeadToHead,
     Interval,
-    Status,
     Timing,
     Untried,
     Verdict,
     WorkloadResult,
 )
 from harness.screen.directives import features_asked
+from harness.wire.job import JudgeAnswer
 
 # -- One timing for several workloads ---------------------------------------------------------------------------------
 
@@ -124,30 +124,16 @@ def _interval(pairs: list[tuple[float, Interval]]) -> Interval:
 # -- From what the judging child said of each workload to one verdict -------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(JudgeAnswer):
     """What judging one workload gave."""
 
     workload: str
-    status: Status
-    check: str
-    message: str
-    correctness: Correctness | None
-    timing: Timing | None
-    seconds: dict[str, float]
-
-    @classmethod
-    def of(cls, workload: str, raw: dict[str, Any]) -> Outcome:
-        """From the judging child's answer."""
-        timing = Timing.model_validate(raw["timing"]) if "timing" in raw else None
-        correctness = Correctness.model_validate(raw["correctness"]) if "correctness" in raw else None
-        return cls(workload, raw["status"], raw["check"], raw["message"], correctness, timing, raw["seconds"])
 
     def on(self, defect: str) -> Outcome:
         """As it is to be read where no kernel can be right."""
         if self.timing is None:
-            return replace(self, message=f"{self.message} No kernel can be right here: {defect}.")
-        return replace(self, timing=self.timing.model_copy(update={"task_defect": defect}))
+            return self.model_copy(update={"message": f"{self.message} No kernel can be right here: {defect}."})
+        return self.model_copy(update={"timing": self.timing.model_copy(update={"task_defect": defect})})
 
     @property
     def result(self) -> WorkloadResult:

@@ -248,51 +248,9 @@ class Task(Frozen):
         return self.workloads[0].signature
 
     @property
-    def multiplies(self) -> bool:
-        """Whether results are products of many inputs: where those overflow on the way is a matter of their order."""
-        return self.program is not None and not self.program.names.isdisjoint({"prod", "cumprod"})
-
-    @property
-    def adds(self) -> bool:
-        """Whether results are sums, extremes and multiples of inputs, as small as these however they are computed."""
-        return self.program is not None and self.program.names <= ADDING
-
-    @property
-    def windows(self) -> bool:
-        """Whether results are the largest of windows: of each element's neighbours, a few of which may be NaN."""
-        return self.program is not None and any("max_pool" in name for name in self.program.names)
-
-    @property
-    def orders(self) -> bool:
-        """Whether results are elements of the inputs, or follow from those before them: each NaN has its own place."""
-        names = self.program.names if self.program else frozenset[str]()
-        kinds = {LOWERED.get(name) for name in names - ORDERING}
-        return bool(names) and kinds <= MOVING and names.isdisjoint(SPREADING)
-
-    @property
-    def elementwise(self) -> frozenset[str]:
-        """Outputs that are functions of single elements, or shares of a whole: each is held to its own size, too."""
-        if self.program is None or self.direction != "forward":
-            return frozenset()
-        made = {spec.name: op for op in self.program.ops for spec in op.results}
-        pairs = zip(self.signature.outputs, self.program.outputs, strict=True)
-        return frozenset(spec.name for spec, name in pairs if _is_function_of_elements(name, made))
-
-    @property
-    def steps(self) -> bool:
-        """Whether a last bit may decide a result: an element chosen among others, a number rounded up or down."""
-        if self.program is None:
-            return True
-        whole = any(spec.dtype in WHOLE for op in self.program.ops for spec in op.results)
-        return whole or not self.program.names.isdisjoint(STEPPING)
-
-    @property
-    def indexed(self) -> frozenset[str]:
-        """Inputs whose numbers have a fraction by their type and that the forward makes whole: indices, mostly."""
-        floats = {spec.name for spec in self.signature.inputs if isinstance(spec, TensorSpec) and "float" in spec.dtype}
-        casts = (op for op in (self.program.ops if self.program else ()) if op.target.split(".")[1] in CASTS)
-        whole = {op.args[0].ref for op in casts if op.results[0].dtype in WHOLE[:-1] and isinstance(op.args[0], Ref)}
-        return frozenset(floats & whole)
+    def facts(self) -> TraceFacts:
+        """What its trace says of its results."""
+        return TraceFacts.of(self)
 
     def only(self, workload: Workload) -> Task:
         """The task as if it had this workload alone."""
@@ -302,6 +260,50 @@ class Task(Frozen):
     def digest(self) -> str:
         """First 16 hex digits of the SHA-256 of the source."""
         return hashlib.sha256(self.source.encode()).hexdigest()[:16]
+
+
+class TraceFacts(Frozen):
+    """What a task's trace says of its results, as far as it decides how kernels are judged."""
+
+    op_class: OpClass
+    multiplies: bool = False
+    """Results are products of many inputs: where those overflow on the way is a matter of their order."""
+    adds: bool = False
+    """Results are sums, extremes and multiples of inputs, as small as these however they are computed."""
+    windows: bool = False
+    """Results are the largest of windows: of each element's neighbours, a few of which may be NaN."""
+    orders: bool = False
+    """Results are elements of the inputs, or follow from those before them: each NaN has its own place."""
+    elementwise: frozenset[str] = frozenset()
+    """Outputs that are functions of single elements, or shares of a whole: each is held to its own size, too."""
+    steps: bool = False
+    """A last bit may decide a result: an element chosen among others, a number rounded up or down."""
+    indexed: frozenset[str] = frozenset()
+    """Inputs whose numbers have a fraction by their type and that the forward makes whole: indices, mostly."""
+
+    @classmethod
+    def of(cls, task: Task) -> TraceFacts:
+        """Of a task without a program little is known: there a last bit may decide."""
+        program, signature = task.program, task.signature
+        if program is None:
+            return cls(op_class=task.op_class, steps=True)
+        names = program.names
+        kinds = {LOWERED.get(name) for name in names - ORDERING}
+        whole = any(spec.dtype in WHOLE for op in program.ops for spec in op.results)
+        made = {spec.name: op for op in program.ops for spec in op.results}
+        results = zip(signature.outputs, program.outputs, strict=True) if task.direction == "forward" else ()
+        floats = {spec.name for spec in signature.inputs if isinstance(spec, TensorSpec) and "float" in spec.dtype}
+        casts = [op for op in program.ops if op.target.split(".")[1] in CASTS and op.results[0].dtype in WHOLE[:-1]]
+        return cls(
+            op_class=task.op_class,
+            multiplies=not names.isdisjoint({"prod", "cumprod"}),
+            adds=names <= ADDING,
+            windows=any("max_pool" in name for name in names),
+            orders=bool(names) and kinds <= MOVING and names.isdisjoint(SPREADING),
+            elementwise=frozenset(spec.name for spec, name in results if _is_function_of_elements(name, made)),
+            steps=whole or not names.isdisjoint(STEPPING),
+            indexed=frozenset(floats & {op.args[0].ref for op in casts if isinstance(op.args[0], Ref)}),
+        )
 
 
 def _is_function_of_elements(name: str, made: Mapping[str, TracedOp]) -> bool:

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.building.store import exported_modules
-from harness.isolation.policy import Access, Limits
+from harness.isolation.policy import Access, Limits, Needs
 from harness.isolation.start import interpreter_paths
 from harness.nouns.errors import MachineError, UserError
+from harness.nouns.frozen import Frozen
 from harness.nouns.tier import Tier
 from harness.wire import channel, telling
 from harness.wire.stopping import woken_by
@@ -77,22 +78,22 @@ class WarmParent:
     def run(
         self,
         kind: str,
-        payload: dict[str, Any],
+        payload: Frozen | dict[str, Any],
         *,
         tier: Tier,
         cwd: Path,
         limits: Limits,
-        access: Access | None = None,
-        gpus: str = "",
+        needs: Needs | None = None,
         descriptors: tuple[int, ...] = (),
     ) -> dict[str, Any]:
-        """The job's result. Of the GPUs that it has access to it sees `gpus` (as CUDA_VISIBLE_DEVICES), where given.
+        """The job's result, as JSON has it. Of the environment that it `needs` it sees which GPUs are named.
 
         Raises `UserError`, `MachineError`, or, for a child without an answer, `JobDiedError`. Stopped, it has the child
         killed.
         """
-        confined = _confined(tier, cwd, limits, access or Access())
-        job = {"kind": kind, "payload": payload, "gpus": gpus, "threads": usable_threads(), **confined}
+        needs, known = needs or Needs(), payload.model_dump(mode="json") if isinstance(payload, Frozen) else payload
+        confined = _confined(tier, cwd, limits, needs.access)
+        job = {"kind": kind, "payload": known, "gpus": needs.gpus, "threads": usable_threads(), **confined}
         ours, theirs = socket.socketpair()
         with ours, theirs:
             try:

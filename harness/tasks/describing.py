@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from harness.isolation.policy import Access, Limits
+from harness.isolation.policy import Access, Limits, Needs
 from harness.nouns.errors import UserError
 from harness.nouns.events import Describing, Event
 from harness.nouns.task import DESCRIBE_S, Task
@@ -41,7 +41,7 @@ def describe_task(
                 tier=tier,
                 cwd=Path(scratch),
                 limits=replace(LIMITS, wall_s=within_s),
-                access=Access(read=read),
+                needs=Needs(Access(read=read)),
             )
         task = Task.model_validate(found)
     except JobTookTooLongError as late:

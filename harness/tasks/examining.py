@@ -32,7 +32,7 @@ def _facts(task: Task, workload: Workload, tier: Tier) -> WorkloadFacts:
         "name": task.name,
         "variant": workload.variant.model_dump(mode="json"),
         "op_class": task.op_class,
-        "multiplies": task.multiplies,
+        "multiplies": task.facts.multiplies,
     }
     with tempfile.TemporaryDirectory(prefix="cutegen-") as scratch:
         try:

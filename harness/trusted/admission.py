@@ -97,7 +97,7 @@ def _set(kept: set[str], names: set[str]) -> None:
 
 def choose_manner(bench: Bench, seed: int, *, various: bool = True) -> None:
     """Timed inputs are as various as the reference takes them (see `MANNERS`); without `various` stirred at most."""
-    if bench.multiplies:
+    if bench.facts.multiplies:
         bench.manner = "near one"
         if _takes_stirred(bench, seed):
             return

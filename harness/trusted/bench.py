@@ -20,7 +20,7 @@ from harness.checks.stirring import PLANTED_BESIDE, Manner, Stirring, exchange_i
 from harness.checks.structure import Structure
 from harness.checks.trained import FAR_BESIDE, Trained
 from harness.nouns.errors import UserError
-from harness.nouns.task import OpClass, Signature, TensorSpec
+from harness.nouns.task import Signature, TensorSpec, TraceFacts
 from harness.nouns.verdict import Untried
 from harness.trusted.device import Device
 from harness.trusted.discrete_arguments import DiscreteArguments, Known, Ways
@@ -55,32 +55,18 @@ class Bench:
     device: Device
     reference: Reference
     signature: Signature
-    op_class: OpClass
+    facts: TraceFacts
     memory: SharedMemory
     link: RunnerLink
     numbers: list[Numbers]
     replicas: list[torch.nn.Module]
     pattern: list[Value]
     message: MessageCost = MessageCost()
-    indexed: frozenset[str] = frozenset()
-    """Inputs with a fraction by their type that are indices: see `Task`."""
-    steps: bool = False
-    """Whether a last bit may decide a result of the task's: see `Task`."""
     tolerance: float = 1.0
     """So many times what PyTorch's own error allows is accepted."""
     influence: Influence = field(default_factory=Influence)
     """Which family of trials shows that the outputs depend on the arguments."""
     results: dict[int, object] = field(default_factory=dict)
-    multiplies: bool = False
-    """Whether results are products of many inputs (see `Task`)."""
-    adds: bool = False
-    """Whether results are sums, extremes and multiples of inputs (see `Task`)."""
-    windows: bool = False
-    """Whether results are the largest of windows (see `Task`)."""
-    orders: bool = False
-    """Whether each NaN among the inputs has its own place in the results (see `Task`)."""
-    elementwise: frozenset[str] = frozenset()
-    """Outputs each element of which is held to its own size, too (see `Task`)."""
     manner: Manner = "stirred"
     """How timed inputs come about: as various as the reference takes them (see `choose_manner`)."""
     untried: list[Untried] = field(default_factory=list)
@@ -102,13 +88,13 @@ class Bench:
     """Float inputs and weights whose infinities, or zeros beside a triangle, lie elsewhere in each timed call."""
 
     def __post_init__(self) -> None:
-        self.oracle = Oracle(self.reference, self.op_class)
+        self.oracle = Oracle(self.reference, self.facts.op_class)
         self.weights = {name: tensor.clone() for name, tensor in self.reference.parameters().items()}
         self.discrete = DiscreteArguments(self.signature, self.pattern, self.weights)
         self.scalars = ScalarArguments(self.signature, self.numbers)
         self.trained = Trained(self.weights, dict(self.reference.model.named_buffers()))
         self.structures = {
-            spec.name: replace(Structure.of(value), indices=_ends(value) if spec.name in self.indexed else None)
+            spec.name: replace(Structure.of(value), indices=_ends(value) if spec.name in self.facts.indexed else None)
             for spec, value in zip(self.signature.inputs, self.pattern, strict=True)
             if isinstance(value, torch.Tensor) and value.is_floating_point()
         }
@@ -152,7 +138,10 @@ class Bench:
         for spec, value in zip(self.signature.inputs, given, strict=True):
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 view, structure = self.memory.views[slot][spec.name], self._tried(spec.name)
-                write(view, draw(distribution, value, generator, self.op_class, view, mild=mild, structure=structure))
+                write(
+                    view,
+                    draw(distribution, value, generator, self.facts.op_class, view, mild=mild, structure=structure),
+                )
         far = distribution in FAR_BESIDE and not mild
         trained, partly = distribution != "given", distribution not in ("given", STIRRED)
         self.fill_weights(slot, generator if trained else None, far=far, partly=partly)
@@ -358,11 +347,11 @@ class Bench:
         """A family's values among those that lie in a slot, of which a sample tells nothing."""
         into: Callable[[torch.Tensor, torch.Generator], None]
         if distribution == SPECIAL:
-            into = partial(sprinkle, op_class=self.op_class, multiplies=self.multiplies, mild=mild)
+            into = partial(sprinkle, op_class=self.facts.op_class, multiplies=self.facts.multiplies, mild=mild)
         elif distribution == SINGLE:
             into = plant_nan
         else:
-            into = partial(stretch, family=distribution, op_class=self.op_class, mild=mild)
+            into = partial(stretch, family=distribution, op_class=self.facts.op_class, mild=mild)
         for spec in self.signature.inputs:
             if spec.name in self.structures:
                 view = self.memory.views[slot][spec.name]

@@ -70,14 +70,16 @@ def _with_small_ones(
     bench: Bench, slot: int, trial: Trial, expected: list[Expected], errors: tuple[OutputError, ...]
 ) -> tuple[OutputError, ...]:
     """The errors with what is wrong by its own size alone, in functions of elements and shares."""
-    if not bench.elementwise or trial.distribution in SELDOM_DEFINED or any(e.bad_fraction for e in errors):
+    if not bench.facts.elementwise or trial.distribution in SELDOM_DEFINED or any(e.bad_fraction for e in errors):
         return errors
     inputs, replica = bench.inputs(slot), bench.replicas[slot]
     results = [wanted.reference for wanted in expected]
     spreads = cache(lambda: spread_of(lambda given: bench.reference.run(given, replica), inputs, results))
     found = []
     for place, (error, wanted, got) in enumerate(zip(errors, expected, bench.memory.outputs(slot), strict=True)):
-        held = wanted.name in bench.elementwise and got.is_floating_point() and wanted.oracle is not wanted.reference
+        held = (
+            wanted.name in bench.facts.elementwise and got.is_floating_point() and wanted.oracle is not wanted.reference
+        )
         if held:
             wrong, off = wrong_small_ones(got, wanted, partial(lambda at: spreads()[at], place))
             error = with_small_ones(error, wrong, off, got, wanted) if wrong.numel() else error
@@ -94,7 +96,9 @@ def compared_nearby(
     """
     expected = expected_of(bench, slot, distribution, results)
     errors = tuple(map(compare, bench.memory.outputs(slot), expected))
-    if bench.steps or not any(map(is_near_miss, errors, expected)):  # beside a step PyTorch's error may be anything
+    if bench.facts.steps or not any(
+        map(is_near_miss, errors, expected)
+    ):  # beside a step PyTorch's error may be anything
         return expected, errors
     noise = [wanted.noise for wanted in expected]
     for likely in likely_nearby(bench, slot, distribution):
@@ -118,7 +122,7 @@ def _conditioned(bench: Bench, slot: int, expected: list[Expected]) -> list[floa
     """
     results = [wanted.reference for wanted in expected]
     moved = [0.0] * len(results)
-    if bench.op_class != "gemm":
+    if bench.facts.op_class != "gemm":
         with suppress(UserError):
             moved = bench.oracle.noise(bench.inputs(slot), bench.memory.parameters(slot), results, wide=True)
     pairs = zip(moved, results, strict=True)
@@ -181,7 +185,7 @@ def expected_of(
         noise = [max(each, COARSE) for each in noise]
     names = [spec.name for spec in bench.signature.outputs]
     got = bench.memory.outputs(slot)
-    further = bench.oracle.further(inputs, weights, got, bench.tolerance) if bench.steps else repeat(None)
+    further = bench.oracle.further(inputs, weights, got, bench.tolerance) if bench.facts.steps else repeat(None)
     asked = bench.oracle.reached(inputs, weights, len(names)) if exact and scope == "finite" else repeat(None)
     common = repeat(scope), noise, repeat(bench.tolerance), further, asked
     return list(map(Expected, names, exact or reference, reference, *common))
@@ -190,8 +194,8 @@ def expected_of(
 def scope_of(bench: Bench, distribution: str) -> Scope:
     """What is compared of a family's outputs."""
     if distribution == SINGLE:
-        return "all" if bench.orders else "finite"
+        return "all" if bench.facts.orders else "finite"
     if distribution != SPECIAL:
         return "all"
     scopes: dict[OpClass, Scope] = {"gemm": "finite", "reduction": "reduced"}
-    return scopes.get(bench.op_class, "defined")
+    return scopes.get(bench.facts.op_class, "defined")

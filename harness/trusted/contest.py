@@ -16,7 +16,6 @@ from harness.nouns.verdict import Trial
 from harness.trusted.bench import Bench
 from harness.trusted.judging import (
     VERIFIED_SLOTS,
-    WrongError,
     as_the_reference_takes_it,
     check,
     fill_for_timing,
@@ -68,7 +67,7 @@ def _through(digest: str) -> Iterator[None]:
     """Raises `LostError` where the kernel of this digest fails meanwhile."""
     try:
         yield
-    except (CandidateFailedError, WrongError) as failure:
+    except CandidateFailedError as failure:
         raise LostError(digest, str(failure)) from failure
 
 

@@ -7,52 +7,46 @@ buffer of its size, a plan for its shape, a result by its address.
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from harness.nouns.task import TensorSpec
-from harness.nouns.verdict import Correctness, Trial
+from harness.nouns.verdict import Trial
 from harness.trusted.bench import Bench
 from harness.trusted.devices import open_device
 from harness.trusted.judging import (
     MIN_TIMEOUT_S,
     PATIENCE,
     PATTERN_SEED,
-    WrongError,
+    answer_of,
     raise_if_wrong,
     reference_seconds,
     slot_replica,
 )
-from harness.trusted.link import CandidateFailedError, RunnerLink
+from harness.trusted.link import CandidateFailedError, RunnerLink, WrongError
 from harness.trusted.memory import SharedMemory
 from harness.trusted.reference import Reference
 from harness.trusted.scalar_arguments import slot_numbers
 from harness.trusted.trials import run_trial
-from harness.wire.job import MixJob
+from harness.wire.job import JudgeAnswer, MixJob
 from harness.wire.layout import lay_out_each
 
 ROUNDS = 2
 DISTRIBUTIONS = ("normal", "given")
 
 
-def mix(job: MixJob, runner_fd: int) -> dict[str, Any]:
-    """The outcome as `judge`'s, without a timing."""
+def mix(job: MixJob, runner_fd: int) -> JudgeAnswer:
+    """What `judge` answers, without a timing, of all workloads together."""
     began = time.perf_counter()
     trials: list[Trial] = []
-    outcome: dict[str, Any] = {"status": "passed", "check": "", "message": ""}
     benches: list[Bench] = []
+    failed: dict[str, str] = {}
     try:
         link = RunnerLink(runner_fd, job.runner_pid, load_within_s=job.load_within_s)
         benches += _benches(job, link)
         for position, bench in enumerate(benches * ROUNDS):
             _try_one(bench, position, job.seed, trials)
     except CandidateFailedError as failure:
-        outcome |= {"status": failure.status, "check": failure.check, "message": failure.message}
-    except WrongError as wrong:
-        outcome |= {"status": "wrong", "check": "correctness", "message": str(wrong)}
-    if trials:
-        absent = next((bench.oracle.absent for bench in benches if bench.oracle.absent), "")
-        outcome["correctness"] = Correctness(trials=tuple(trials), no_oracle=absent).model_dump(mode="json")
-    return outcome | {"seconds": {"mix": time.perf_counter() - began}}
+        failed = failure.said
+    return answer_of(failed, trials, benches, None, {"mix": time.perf_counter() - began})
 
 
 def _try_one(bench: Bench, position: int, seed: int, trials: list[Trial]) -> None:
@@ -86,16 +80,13 @@ def _benches(job: MixJob, link: RunnerLink) -> list[Bench]:
             device=device,
             reference=reference,
             signature=signature,
-            op_class=job.op_class,
-            indexed=job.indexed,
-            steps=job.steps,
+            facts=job.facts,
             tolerance=job.tolerance,
             memory=memory,
             link=link,
             numbers=numbers,
             replicas=replicas,
             pattern=reference.inputs((job.seed + PATTERN_SEED) % (1 << 31)),
-            multiplies=job.multiplies,
         )
         for reference, signature in zip(references, signatures, strict=True)
     ]

@@ -35,11 +35,11 @@ PAUSING = ("judge", "mix", "contest")
 
 
 def _judge(payload: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
-    return judge(JudgeJob.model_validate(payload), *descriptors)
+    return judge(JudgeJob.model_validate(payload), *descriptors).model_dump(mode="json")
 
 
 def _mix(payload: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
-    return mix(MixJob.model_validate(payload), *descriptors)
+    return mix(MixJob.model_validate(payload), *descriptors).model_dump(mode="json")
 
 
 def _contest(payload: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:

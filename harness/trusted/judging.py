@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ from harness.trusted.bench import Bench, MessageCost
 from harness.trusted.device import Device
 from harness.trusted.devices import open_device
 from harness.trusted.kept_results import require_new_results
-from harness.trusted.link import CandidateFailedError, RunnerLink
+from harness.trusted.link import CandidateFailedError, RunnerLink, WrongError
 from harness.trusted.memory import SharedMemory
 from harness.trusted.reference import Reference
 from harness.trusted.repeats import needs_repeating, repeated
@@ -42,7 +42,7 @@ from harness.trusted.timing.compiled import CompiledReference, Model, compile_re
 from harness.trusted.timing.late_trials import LateTrials
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import not_asked, plan_trials, run_trial
-from harness.wire.job import CompileOrder, IncumbentRunner, JudgeJob, KernelJob
+from harness.wire.job import CompileOrder, IncumbentRunner, JudgeAnswer, JudgeJob, KernelJob
 from harness.wire.layout import lay_out, slot_bytes
 from harness.wire.telling import tell
 
@@ -62,20 +62,16 @@ TOO_SLOW = "the kernel is hopelessly slow, and has had its time"
 HOPELESS_TRIALS_S = 10.0
 """A kernel that takes `HOPELESS` times as long as the reference begins no further trial after so long in its calls."""
 
-
 Value = TypeVar("Value")
 
 
-class WrongError(Exception):
-    """A trial found a wrong output."""
-
-
-def judge(job: JudgeJob, runner_fd: int, incumbent_fd: int | None = None) -> dict[str, Any]:
-    """The outcome as JSON-ready data: status, check, message, correctness, timing, seconds of each phase."""
+def judge(job: JudgeJob, runner_fd: int, incumbent_fd: int | None = None) -> JudgeAnswer:
+    """Check a kernel and, where that is asked for, time it. Raises `UserError` and `MachineError`."""
     seconds: dict[str, float] = {}
     trials: list[Trial] = []
-    outcome: dict[str, Any] = {"status": "passed", "check": "", "message": ""}
     bench: Bench | None = None
+    timing: Timing | None = None
+    failed: dict[str, str] = {}
     try:
         with _phase(seconds, "load"):
             bench = prepare(job, RunnerLink(runner_fd, job.runner_pid, load_within_s=job.load_within_s))
@@ -95,19 +91,30 @@ def judge(job: JudgeJob, runner_fd: int, incumbent_fd: int | None = None) -> dic
                 )
                 timing = _timed(bench, job, timeout_s, (incumbent, compiled), trials)
                 told = {"hopeless": _hopeless(timing, trials)} | _influence(bench, job)
-                outcome["timing"] = timing.model_copy(update=told).model_dump(mode="json")
+                timing = timing.model_copy(update=told)
         bench.link.require_nothing_kept()
     except CandidateFailedError as failure:
-        outcome |= {"status": failure.status, "check": failure.check, "message": failure.message}
-        outcome.pop("timing", None)
+        failed, timing = failure.said, None
     except torch.OutOfMemoryError as full:
         raise no_room(job, full) from full
-    except WrongError as wrong:
-        outcome |= {"status": "wrong", "check": "correctness", "message": str(wrong)}
-    if bench and trials:
-        found = Correctness(trials=tuple(trials), no_oracle=bench.oracle.absent, untried=tuple(bench.untried))
-        outcome["correctness"] = found.model_dump(mode="json")
-    return outcome | {"seconds": seconds}
+    return answer_of(failed, trials, [bench] if bench else [], timing, seconds)
+
+
+def answer_of(
+    failed: Mapping[str, str],
+    trials: Sequence[Trial],
+    benches: Sequence[Bench],
+    timing: Timing | None,
+    seconds: dict[str, float],
+) -> JudgeAnswer:
+    """What was found out in these trials; `failed` is what a failure says of itself."""
+    correctness = None
+    if trials:
+        absent = next((bench.oracle.absent for bench in benches if bench.oracle.absent), "")
+        untried = tuple(each for bench in benches for each in bench.untried)
+        correctness = Correctness(trials=tuple(trials), no_oracle=absent, untried=untried)
+    found = {"correctness": correctness, "timing": timing, "seconds": seconds}
+    return JudgeAnswer.model_validate({**failed, **found})
 
 
 def _influence(bench: Bench, job: JudgeJob) -> dict[str, str]:
@@ -155,9 +162,7 @@ def prepare(job: KernelJob, link: RunnerLink, *, kernels: int = 2) -> Bench:
         device=device,
         reference=reference,
         signature=signature,
-        op_class=job.op_class,
-        indexed=job.indexed,
-        steps=job.steps,
+        facts=job.facts,
         tolerance=job.tolerance,
         memory=memory,
         link=link,
@@ -165,11 +170,6 @@ def prepare(job: KernelJob, link: RunnerLink, *, kernels: int = 2) -> Bench:
         replicas=replicas,
         pattern=reference.inputs((job.seed + PATTERN_SEED) % (1 << 31)),
         message=message,
-        multiplies=job.multiplies,
-        adds=job.adds,
-        windows=job.windows,
-        orders=job.orders,
-        elementwise=job.elementwise,
     )
 
 
@@ -204,8 +204,8 @@ def check(bench: Bench, job: KernelJob, trials: list[Trial]) -> float:
     own, backward = bench.reference.given_seed, bench.reference.gradients is not None
     planned = plan_trials(
         seed,
-        bench.op_class,
-        multiplies=bench.multiplies,
+        bench.facts.op_class,
+        multiplies=bench.facts.multiplies,
         given_seed=own,
         backward=backward,
         without=not_asked(bench),

@@ -42,6 +42,18 @@ class CandidateFailedError(Exception):
         super().__init__(message)
         self.status, self.check, self.message = status, check, message
 
+    @property
+    def said(self) -> dict[str, str]:
+        """Of a `JudgeAnswer`."""
+        return {"status": self.status, "check": self.check, "message": self.message}
+
+
+class WrongError(CandidateFailedError):
+    """A trial found a wrong output."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("wrong", "correctness", message)
+
 
 class RunnerLink:
     """Sends orders, keeps deadlines, turns what goes wrong into `CandidateFailedError`."""

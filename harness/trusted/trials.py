@@ -43,7 +43,7 @@ def plan_trials(
 
 def not_asked(bench: Bench) -> frozenset[str]:
     """Families on which honest kernels differ from PyTorch, by what the task computes."""
-    kept = {SUBNORMAL: hands_on_subnormals(bench), SINGLE: bench.windows or bench.orders}
+    kept = {SUBNORMAL: hands_on_subnormals(bench), SINGLE: bench.facts.windows or bench.facts.orders}
     return frozenset(family for family, asked in kept.items() if not asked)
 
 
@@ -53,11 +53,11 @@ def hands_on_subnormals(bench: Bench) -> bool:
     Pointwise operations round each of them once. Reductions may lose some: to squares, to a division of very many terms
     before they are added, to a GPU's atomic sums in global memory.
     """
-    if bench.op_class == "elementwise":
+    if bench.facts.op_class == "elementwise":
         return True
     inputs = (spec.numel for spec in bench.signature.inputs if isinstance(spec, TensorSpec))
     terms = max(inputs, default=1) // max(1, min(spec.numel for spec in bench.signature.outputs))
-    return bench.adds and bench.device.kind == "cpu" and terms <= MOST_TERMS
+    return bench.facts.adds and bench.device.kind == "cpu" and terms <= MOST_TERMS
 
 
 def run_trial(

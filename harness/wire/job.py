@@ -9,8 +9,8 @@ from __future__ import annotations
 from harness.nouns.acceptance import WholeForm
 from harness.nouns.candidate import TargetName
 from harness.nouns.frozen import Frozen
-from harness.nouns.task import OpClass, Signature, Variant
-from harness.nouns.verdict import Precision
+from harness.nouns.task import Signature, TraceFacts, Variant
+from harness.nouns.verdict import Correctness, Precision, Status, Timing
 
 
 class ReferenceJob(Frozen):
@@ -105,21 +105,14 @@ class AsCalledJob(ReferenceJob):
 
 
 class KernelJob(ReferenceJob):
-    """What judging a kernel needs, whatever is found out of it. See `Task` for the fields of the same names.
+    """What judging a kernel needs, whatever is found out of it.
 
     `trials` bounds the comparisons, None makes all; the rounds of a timing end after about `timing_s`. Slots of
     arguments together exceed `slot_target_bytes`, and take no more than `memory_bytes`.
     """
 
     signature: Signature
-    op_class: OpClass
-    multiplies: bool
-    adds: bool
-    windows: bool
-    orders: bool
-    elementwise: frozenset[str]
-    steps: bool
-    indexed: frozenset[str]
+    facts: TraceFacts
     library: str
     seed: int
     runner_pid: int
@@ -145,6 +138,20 @@ class JudgeJob(KernelJob):
     timed: bool
     compile: CompileOrder | None = None
     incumbent: IncumbentRunner | None = None
+
+
+class JudgeAnswer(Frozen):
+    """What came of judging one workload, or several by turns: `check` and `message` say by what it failed.
+
+    `correctness` is absent where nothing was compared, `timing` where nothing was timed; `seconds` are by phase.
+    """
+
+    status: Status = "passed"
+    check: str = ""
+    message: str = ""
+    correctness: Correctness | None = None
+    timing: Timing | None = None
+    seconds: dict[str, float]
 
 
 class ContestJob(KernelJob):

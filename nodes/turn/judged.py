@@ -66,12 +66,13 @@ _SPREADING: Mapping[OpClass, str] = {
 
 def say_inputs(task: Task) -> str:
     """The kinds of inputs that a kernel for the task is compared on, as a list within a sentence."""
-    families = OF_PRODUCTS if task.multiplies else FAMILIES[task.op_class]
-    if task.op_class == "reduction" and not task.adds:
+    facts = task.facts
+    families = OF_PRODUCTS if facts.multiplies else FAMILIES[task.op_class]
+    if task.op_class == "reduction" and not facts.adds:
         families -= {"subnormal"}
-    if not task.windows:
+    if not facts.windows:
         families -= {"single NaN"}
-    special = _SPECIAL_OF_PRODUCTS if task.multiplies else SPECIAL[task.op_class]
+    special = _SPECIAL_OF_PRODUCTS if facts.multiplies else SPECIAL[task.op_class]
     decades, offset = reach_of(task)
     said = (words for family, words in INPUTS.items() if family in families)
     return "; ".join(said).format(decades=decades, offset=offset, tenth=-offset / 10, special=special)

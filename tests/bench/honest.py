@@ -120,7 +120,7 @@ def measured(judge: LocalJudge, kernel: Honest, seeds: range, *, amid: bool = Fa
         choose_manner(bench, seeds[0])
         bench.fill = partial(bench.fill, amid=amid)  # type: ignore[method-assign]
         for seed in seeds:
-            plan = plan_trials(seed, bench.op_class, multiplies=bench.multiplies, without=not_asked(bench))
+            plan = plan_trials(seed, bench.facts.op_class, multiplies=bench.facts.multiplies, without=not_asked(bench))
             for position, (distribution, trial_seed) in enumerate(plan):
                 caller = CALLERS[position % len(CALLERS)]
                 if trial := run_trial(bench, position % 2, distribution, trial_seed, TIMEOUT_S, caller):
@@ -152,10 +152,8 @@ def _bench(task: Task, library: Path, seed: int) -> Iterator[Bench]:
 def _job(task: Task, library: Path, seed: int, pid: int) -> JudgeJob:
     return JudgeJob(
         source=task.source, name=task.name, variant=task.workloads[0].variant, signature=task.signature,
-        op_class=task.op_class, multiplies=task.multiplies, adds=task.adds, windows=task.windows, orders=task.orders,
-        elementwise=task.elementwise,
-        steps=task.steps, indexed=task.indexed,
-        library=str(library), seed=seed, runner_pid=pid, device="cpu", precision="ieee", tolerance=1.0,
+        facts=task.facts, library=str(library), seed=seed, runner_pid=pid, device="cpu", precision="ieee",
+        tolerance=1.0,
         slot_target_bytes=SLOT_BYTES, memory_bytes=MEMORY_BYTES, timing_s=0.0, trials=None, load_within_s=TIMEOUT_S,
         timed=False,
     )  # fmt: skip

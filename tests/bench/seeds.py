@@ -39,6 +39,7 @@ from harness.nouns.candidate import Candidate
 from harness.nouns.task import Task
 from harness.targets.cpu import CpuTarget
 from harness.tasks.describing import describe_task
+from harness.wire.job import JudgeAnswer
 
 WANTED = 1 / 200
 """At most so many verdicts of a kernel may be other than all the others."""
@@ -68,7 +69,7 @@ class Subject:
 class Unclocked(Evaluation):
     """Trials and what follows them, and no timing."""
 
-    def _run(self, *args: Any, timed: bool, **named: Any) -> dict[str, Any]:
+    def _run(self, *args: Any, timed: bool, **named: Any) -> JudgeAnswer:
         return super()._run(*args, timed=False, **named)
 
     def unclocked(self, case: Case, library: Path) -> list[Outcome]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import torch
 
-from harness.nouns.task import OpClass, ScalarSpec, Signature, TensorSpec, Variant
+from harness.nouns.task import OpClass, ScalarSpec, Signature, TensorSpec, TraceFacts, Variant
 from harness.trusted.bench import Bench
 from harness.trusted.host_device import HostDevice
 from harness.trusted.judging import slot_replica
@@ -48,9 +48,7 @@ SIGNATURE = Signature(
 
 JOB = JudgeJob(
     source=SOURCE, name="task", variant=Variant(), device="cpu", precision="ieee", signature=SIGNATURE,
-    op_class="elementwise", multiplies=False, adds=False, windows=False,
-    orders=False, elementwise=frozenset(), steps=False, indexed=frozenset(),
-    library="kernel.so", seed=5,
+    facts=TraceFacts(op_class="elementwise"), library="kernel.so", seed=5,
     runner_pid=1, tolerance=1.0, slot_target_bytes=1 << 15, memory_bytes=1 << 26, timing_s=0.0, trials=None,
     load_within_s=20.0, timed=True,
 )  # fmt: skip
@@ -90,8 +88,7 @@ def bench_of(
             device=memory.device,
             reference=reference,
             signature=signature,
-            op_class=op_class,
-            indexed=indexed,
+            facts=TraceFacts(op_class=op_class, indexed=indexed),
             memory=memory,
             link=link,
             numbers=numbers,

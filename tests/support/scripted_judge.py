@@ -301,7 +301,7 @@ def _outcome(script: Script, case: Case, incumbent: Candidate | None, *, compile
         said |= {"check": "correctness", "message": "output is wrong on given inputs: 25 % of it."}
     if word == "passed":
         said["timing"] = _timing(script, incumbent, compiled=compiled).model_dump()
-    return Outcome.of("given", said)
+    return Outcome(workload="given", **said)
 
 
 def _comparisons(case: Case, *, wrong: bool) -> Correctness:

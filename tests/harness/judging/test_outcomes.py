@@ -39,7 +39,7 @@ def raw(status="passed", *, distribution="given", seconds=1.0, **fields):
 
 
 def judged(*outcomes):
-    named = [Outcome.of(name, each) for name, each in zip("abc", outcomes, strict=False)]
+    named = [Outcome(workload=name, **each) for name, each in zip("abc", outcomes, strict=False)]
     case = Case(task(5, workloads=len(outcomes)), KERNEL, TERMS, seed=3)
     return case.judged(Build(digest="0" * 32, seconds=2.0), named, {})
 
@@ -164,11 +164,11 @@ def test_a_container_has_the_memory_that_it_was_given(tmp_path):
 @pytest.mark.parametrize(("ms", "status"), [(19.0, "refused"), (21.0, "passed")])
 def test_a_time_below_the_floor_is_refused_and_forgotten(ms, status):
     """300 MB at 1.5 times 10 GB/s take 20 ms."""
-    outcome = Outcome.of("a", raw(timing=TIMING | {"candidate_ms": ms}))
+    outcome = Outcome(workload="a", **raw(timing=TIMING | {"candidate_ms": ms}))
     found = Evaluation(Processor(), TERMS)._with_floor(task(300_000_000), outcome)
     assert found.status == status
     assert (found.timing is None, found.check) == ((True, "floor") if status == "refused" else (False, ""))
-    untimed = Outcome.of("a", raw())
+    untimed = Outcome(workload="a", **raw())
     assert Evaluation(Processor(), TERMS)._with_floor(task(5), untimed) is untimed
 
 
@@ -191,16 +191,16 @@ def test_each_device_has_its_own_turns_however_it_is_counted(tmp_path, monkeypat
 
 
 def test_where_no_kernel_can_be_right_that_is_said_and_nothing_wins():
-    passed = Outcome.of("given", raw(timing=TIMING)).on("its forward is random")
+    passed = Outcome(workload="given", **raw(timing=TIMING)).on("its forward is random")
     assert (passed.timing.task_defect, passed.timing.wins) == ("its forward is random", False)
-    wrong = Outcome.of("given", raw("wrong", message="y is wrong.")).on("its forward is random")
+    wrong = Outcome(workload="given", **raw("wrong", message="y is wrong.")).on("its forward is random")
     assert wrong.message == "y is wrong. No kernel can be right here: its forward is random."
 
 
 def test_a_branch_that_another_processor_takes_is_named_as_not_tried():
     source = 'int f() { return __builtin_cpu_supports("amx-tile"); }'
     case = Case(task(5), Candidate(source=source, target="cpu", author="test"), TERMS, seed=3)
-    verdict = case.judged(Build(digest="0" * 32, seconds=2.0), [Outcome.of("given", raw(timing=TIMING))], {})
+    verdict = case.judged(Build(digest="0" * 32, seconds=2.0), [Outcome(workload="given", **raw(timing=TIMING))], {})
     (untried,) = verdict.correctness.untried
     assert untried.distribution == "other processors"
     assert '__builtin_cpu_supports("amx-tile")' in untried.reason

@@ -147,8 +147,8 @@ def test_products_sums_and_steps_are_told_from_other_operations(ops, multiplies,
     signature = Signature(inputs=(), outputs=())
     workload = Workload(name="given", signature=signature, flops=0, bytes_moved=0)
     task = Task(name="t", source="", workloads=(workload,), op_class="reduction", program=program)
-    assert (task.multiplies, task.adds, task.steps) == (multiplies, adds, steps)
-    assert task.windows is ("aten.max_pool2d.default" in ops)
+    assert (task.facts.multiplies, task.facts.adds, task.facts.steps) == (multiplies, adds, steps)
+    assert task.facts.windows is ("aten.max_pool2d.default" in ops)
 
 
 def test_inputs_that_are_cast_to_whole_numbers_are_indices():
@@ -159,5 +159,5 @@ def test_inputs_that_are_cast_to_whole_numbers_are_indices():
     workload = Workload(name="given", signature=Signature(inputs=(x, y), outputs=()), flops=0, bytes_moved=0)
     program = Program(tracer="export", ops=(cast, other), outputs=())
     task = Task(name="t", source="", workloads=(workload,), op_class="other", program=program)
-    assert task.indexed == {"x"}
-    assert task.model_copy(update={"program": None}).indexed == set()
+    assert task.facts.indexed == {"x"}
+    assert task.model_copy(update={"program": None}).facts.indexed == set()

@@ -16,8 +16,8 @@ from harness.nouns.verdict import OutputError, Trial
 from harness.trusted import cross_workload as mixing
 from harness.trusted import judging
 from harness.trusted.host_device import HostDevice
-from harness.trusted.judging import WrongError, raise_if_wrong
-from harness.trusted.link import CandidateFailedError
+from harness.trusted.judging import raise_if_wrong
+from harness.trusted.link import CandidateFailedError, WrongError
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import run_trial
 from harness.wire.job import IncumbentRunner
@@ -101,8 +101,8 @@ def test_products_are_of_numbers_near_one():
         torch.mul(x[:, :150].prod(dim=1), x[:, 150:].prod(dim=1), out=views["y"])
 
     with bench_of(halves, source=source, signature=signature, op_class="reduction") as bench:
-        bench.multiplies = True
-        judging.check(bench, JOB.model_copy(update={"multiplies": True}), trials := [])
+        bench.facts = bench.facts.model_copy(update={"multiplies": True})
+        judging.check(bench, JOB, trials := [])
         assert [each.distribution for each in trials] == [*MULTIPLIED]
         assert (bench.manner, bench.untried) == ("near one", [])
         for _ in range(3):

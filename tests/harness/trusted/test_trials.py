@@ -178,7 +178,8 @@ def test_a_number_rounded_to_the_other_side_of_a_step_is_right_in_a_trial_and_in
 
     for steps, wrong in ((True, 0), (False, 50 / 4000)):
         with bench_of(other, source=ROUNDED, signature=signature, op_class="elementwise") as bench:
-            bench.steps, bench.device.seals = steps, True
+            bench.facts = bench.facts.model_copy(update={"steps": steps})
+            bench.device.seals = True
             (error,) = run_trial(bench, 0, "normal", 5, 20.0).outputs
             assert error.bad_fraction == wrong
 
