@@ -60,7 +60,7 @@ class WarmParent:
         self._lock = threading.Lock()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "harness.trusted.server", str(theirs.fileno())],
+                [sys.executable, "-m", "harness.trusted.jobs.server", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

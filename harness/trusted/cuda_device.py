@@ -12,7 +12,7 @@ from harness.nouns.candidate import TargetName
 from harness.nouns.errors import MachineError
 from harness.nouns.verdict import Conditions, Precision
 from harness.trusted.device import Segment
-from harness.trusted.timing.nvml import ClockReader
+from harness.trusted.nvml import ClockReader
 from harness.wire.cuda_driver import OUT_OF_MEMORY, Bytes, Driver, DriverError
 from harness.wire.layout import ORACLE_SETS
 

@@ -6,11 +6,12 @@ So a backward task is judged, traced and timed like any other: what is compared 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import torch
+from torch._decomp import decomposition_table
 
 from harness.nouns.form import Form as FormNoun
 from harness.nouns.task import Direction
@@ -160,3 +161,14 @@ class Differentiated:
         own = zip(self._names, leaves, self._wanted, strict=True)
         inputs = {name: leaf for name, leaf, wanted in own if wanted and isinstance(leaf, torch.Tensor)}
         return inputs | {name: weight for name, weight in weights.items() if weight.requires_grad}
+
+
+_WHOLE = ("max_pool2d_with_indices_backward", "nll_loss_backward", "nll_loss2d_backward", "embedding_dense_backward")
+"""Backward operations whose parts would scatter, while a kernel can gather what each element gets."""
+
+
+@cache
+def backward_parts() -> dict[Any, Any]:
+    """The operations of a backward pass that PyTorch can write as plainer ones."""
+    named = ((op, parts, str(op)) for op, parts in decomposition_table.items())
+    return {op: parts for op, parts, name in named if "backward" in name and name.split(".")[1] not in _WHOLE}

@@ -10,7 +10,7 @@ import torch
 
 from harness.nouns.task import DTYPE_BYTES, ScalarSpec, Signature, TensorSpec
 from harness.trusted.device import Device, Segment
-from harness.trusted.reference import TORCH_DTYPES, Value
+from harness.trusted.reference import TORCH_DTYPES, Reference, Value
 from harness.wire.layout import GUARD, Layout, Place, lay_out, span_bytes
 
 GUARD_BYTE = 0xA5
@@ -169,6 +169,13 @@ class SharedMemory:
         place = self.layout.places[slot][spec.name]
         start, end = place.offset, place.offset + span_bytes(place.spec)
         return self.written.raw[start - GUARD : start], self.written.raw[end : end + GUARD]
+
+
+def slot_replica(reference: Reference, memory: SharedMemory, slot: int) -> torch.nn.Module:
+    """The reference over a slot's weights: both sides read the same memory."""
+    model = reference.replica()
+    reference.load(model, memory.parameters(slot))
+    return model
 
 
 def write(view: torch.Tensor, values: torch.Tensor) -> None:

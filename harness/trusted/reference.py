@@ -22,8 +22,8 @@ from harness.nouns.form import Form as FormNoun
 from harness.nouns.form import Path
 from harness.nouns.frozen import plain_name
 from harness.nouns.task import Direction, DType, ScalarSpec, TensorSpec, Variant
-from harness.trusted.facts.keeping import attributes_of
 from harness.trusted.gradients import DIRECTIONS, Differentiated, NoGradientError
+from harness.trusted.keeping import attributes_of
 from harness.trusted.reach import TASK_MODULE, tensors_of
 from harness.trusted.variants import BadWorkloadError, arguments_of, declared_variants
 from harness.wire.forms import Form, FormlessError, put_together, take_apart

@@ -21,7 +21,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 
 from harness.checks.choices import repeated
-from harness.trusted.facts.tracing import backward_parts
+from harness.trusted.gradients import backward_parts
 from harness.trusted.observed import CHOOSING, ROWS, STEPPING, given_to, shift_of
 from harness.trusted.open_decisions import Open, followed, opened
 

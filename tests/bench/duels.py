@@ -33,7 +33,7 @@ from harness.nouns.task import Task
 from harness.nouns.verdict import HeadToHead, Trial
 from harness.processes.runner_process import start_runner
 from harness.targets.cpu import CpuTarget
-from harness.trusted.judging import check, fill_for_timing, prepare, timed_allowances
+from harness.trusted.jobs.judging import check, fill_for_timing, prepare, timed_allowances
 from harness.trusted.link import RunnerLink
 from harness.trusted.timing.bursts import Kernel
 from harness.trusted.timing.clock import Incumbent, set_pace, time_by_turns

@@ -35,7 +35,7 @@ from harness.targets.cpu import CpuTarget
 from harness.trusted import comparison
 from harness.trusted.admission import choose_manner, choose_structure, choose_weights
 from harness.trusted.bench import Bench
-from harness.trusted.judging import prepare
+from harness.trusted.jobs.judging import prepare
 from harness.trusted.link import RunnerLink
 from harness.trusted.reference import TORCH_DTYPES
 from harness.trusted.timing.late_trials import ROUGHER

@@ -17,9 +17,8 @@ import torch
 from harness.nouns.task import OpClass, ScalarSpec, Signature, TensorSpec, TraceFacts, Variant
 from harness.trusted.bench import Bench
 from harness.trusted.host_device import HostDevice
-from harness.trusted.judging import slot_replica
 from harness.trusted.link import Numbers, RunnerLink
-from harness.trusted.memory import SharedMemory
+from harness.trusted.memory import SharedMemory, slot_replica
 from harness.trusted.reference import Reference
 from harness.trusted.scalar_arguments import slot_numbers
 from harness.wire import channel

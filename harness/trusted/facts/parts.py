@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -11,14 +10,13 @@ from torch._decomp import decomposition_table
 from torch.export import ExportedProgram
 
 from harness.nouns.aten import LOWERED
+from harness.trusted.keeping import Parts
 
 _BESIDE = (
     torch.ops.aten.ldexp.Tensor, torch.ops.aten.dist.default, torch.ops.aten._native_batch_norm_legit.default,
     torch.ops.aten._native_batch_norm_legit.no_stats,
 )  # fmt: skip
 """Decompositions that PyTorch leaves out of what it exports to, and that end in ATen."""
-
-Parts = Mapping[Any, Callable[..., Any]]
 
 
 def parts_of(exported: ExportedProgram) -> Parts:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import torch
-from torch._decomp import decomposition_table
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
@@ -15,11 +14,11 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.nouns.task import Argument, Program, Ref, ScalarSpec, TensorSpec, TracedOp
-from harness.trusted.facts.keeping import as_buffers, having, number_of, without_writes
 from harness.trusted.facts.parts import parts_of
 from harness.trusted.facts.programs import KeptError, Reader, StatefulError, UntraceableError
 from harness.trusted.facts.recurrent_shapes import without_steps
-from harness.trusted.gradients import Differentiated, Tensors
+from harness.trusted.gradients import Differentiated, Tensors, backward_parts
+from harness.trusted.keeping import as_buffers, having, number_of, without_writes
 from harness.trusted.reach import tensors_of
 from harness.trusted.reference import Reference, Value
 
@@ -254,17 +253,6 @@ def _lies(node: torch.fx.Node) -> tuple[object, ...]:
 
 
 _SAME = (torch.ops.aten.detach.default, torch.ops.aten.alias.default)
-
-
-_WHOLE = ("max_pool2d_with_indices_backward", "nll_loss_backward", "nll_loss2d_backward", "embedding_dense_backward")
-"""Backward operations whose parts would scatter, while a kernel can gather what each element gets."""
-
-
-@cache
-def backward_parts() -> dict[Any, Any]:
-    """The operations of a backward pass that PyTorch can write as plainer ones."""
-    named = ((op, parts, str(op)) for op, parts in decomposition_table.items())
-    return {op: parts for op, parts, name in named if "backward" in name and name.split(".")[1] not in _WHOLE}
 
 
 def _bind_scalar(

@@ -14,10 +14,10 @@ from torch.utils._pytree import tree_leaves
 
 from harness.nouns.capture import Operation, Part
 from harness.nouns.task import TensorSpec, TracedOp
-from harness.trusted.facts.keeping import gives_nothing
 from harness.trusted.facts.programs import Reader, UntraceableError, spec_of
 from harness.trusted.facts.recurrent_shapes import by_shapes
 from harness.trusted.facts.watching import draws, flop_counter
+from harness.trusted.keeping import gives_nothing
 from harness.trusted.models.exporting import Exported
 
 _SIZES_BY_VALUES = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)

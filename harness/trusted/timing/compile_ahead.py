@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from harness.trusted.devices import open_device
-from harness.trusted.judging import slot_replica
-from harness.trusted.memory import SharedMemory, write
+from harness.trusted.memory import SharedMemory, slot_replica, write
 from harness.trusted.reference import Reference, Value
 from harness.trusted.scalar_arguments import slot_numbers
 from harness.trusted.timing.compiled import Model, compile_reference

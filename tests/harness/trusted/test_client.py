@@ -11,7 +11,7 @@ from harness.isolation.policy import Limits
 from harness.isolation.tiers import resolve_tier
 from harness.nouns.errors import MachineError, UserError
 from harness.processes.trusted_child import ROOT, JobDiedError, WarmParent, warm_parent
-from harness.trusted.server import show_gpus
+from harness.trusted.jobs.server import show_gpus
 
 FINE = """
 import torch

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from python_kernels import FailedError, bench_of, right, runner_of
 
 from harness.nouns.verdict import Clocks, Conditions
-from harness.trusted import judging, link
+from harness.trusted import link
 from harness.trusted.bench import Bench, MessageCost
+from harness.trusted.jobs import judging
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.timing import bursts, clock
 from harness.trusted.timing.bursts import Kernel, Pace, message_cost

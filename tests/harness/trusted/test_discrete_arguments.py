@@ -8,9 +8,10 @@ from python_kernels import bench_of
 
 from harness.checks.families import PLANS, STIRRED
 from harness.nouns.task import Signature, TensorSpec
-from harness.trusted import admission, judging
+from harness.trusted import admission
 from harness.trusted.discrete_arguments import Known
 from harness.trusted.facts.describing import describe
+from harness.trusted.jobs import judging
 
 SOURCE = """
 import torch

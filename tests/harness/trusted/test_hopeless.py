@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from python_kernels import JOB, bench_of, right
 
-from harness.trusted import judging
+from harness.trusted.jobs import judging
 from harness.trusted.timing import clock
 from harness.trusted.timing.bursts import Pace
 from harness.trusted.timing.clock import set_pace, time_by_turns

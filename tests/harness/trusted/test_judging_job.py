@@ -13,10 +13,10 @@ from harness.checks.families import MULTIPLIED, PLANS
 from harness.nouns.errors import UserError
 from harness.nouns.task import Signature, TensorSpec
 from harness.nouns.verdict import OutputError, Trial
-from harness.trusted import cross_workload as mixing
-from harness.trusted import judging
 from harness.trusted.host_device import HostDevice
-from harness.trusted.judging import raise_if_wrong
+from harness.trusted.jobs import cross_workload as mixing
+from harness.trusted.jobs import judging
+from harness.trusted.jobs.judging import raise_if_wrong
 from harness.trusted.link import CandidateFailedError, WrongError
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import run_trial

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from harness.trusted.facts.describing import describe
-from harness.trusted.facts.keeping import as_buffers, attributes_of, having
 from harness.trusted.facts.tracing import said_plainly
+from harness.trusted.keeping import as_buffers, attributes_of, having
 
 FILE = """
 import torch

@@ -7,7 +7,7 @@ import torch
 from python_kernels import bench_of, right
 
 from harness.nouns.task import ScalarSpec, Signature, TensorSpec
-from harness.trusted.kept_results import require_new_results
+from harness.trusted.jobs.kept_results import require_new_results
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.timing.timed_outputs import TimedOutputs
 

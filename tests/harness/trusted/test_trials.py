@@ -16,10 +16,11 @@ from harness.checks.families import PLANS
 from harness.checks.stirring import TOUCHED
 from harness.nouns.task import Signature, TensorSpec
 from harness.nouns.verdict import Trial
-from harness.trusted import judging, scalar_arguments
+from harness.trusted import scalar_arguments
 from harness.trusted.admission import choose_manner
 from harness.trusted.comparison import errors_of
 from harness.trusted.host_device import HostDevice
+from harness.trusted.jobs import judging
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.trials import MOST_TERMS, not_asked, plan_trials, run_trial
 from harness.wire.layout import GUARD

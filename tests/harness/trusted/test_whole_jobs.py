@@ -11,7 +11,7 @@ from python_kernels import JOB, SIGNATURE, SOURCE, X
 from harness.checks.families import PLANS
 from harness.nouns.task import Signature, Variant
 from harness.nouns.verdict import Correctness, Timing
-from harness.trusted.jobs import run_job
+from harness.trusted.jobs.dispatch import run_job
 from harness.wire.job import IncumbentRunner, MixJob, Shape
 from harness.wire.layout import lay_out_each
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from harness.trusted.contest import contest
-from harness.trusted.cross_workload import mix
 from harness.trusted.facts.describing import describe
 from harness.trusted.facts.drawing import draw
 from harness.trusted.facts.filters import examine
-from harness.trusted.judging import judge
+from harness.trusted.jobs.contest import contest
+from harness.trusted.jobs.cross_workload import mix
+from harness.trusted.jobs.judging import judge
 from harness.trusted.models.accepting import accept
 from harness.trusted.models.capturing import capture
 from harness.trusted.models.cutting import cut

@@ -6,7 +6,7 @@ goes unseen; what the call before left for this one has to be an input.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,8 +15,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
-from harness.trusted.facts.parts import Parts
-
+Parts = Mapping[Any, Callable[..., Any]]
+"""Decompositions, by the operation."""
 Attributes = dict[torch.nn.Module, dict[str, Any]]
 """What modules have beside their parameters, buffers and submodules."""
 

@@ -12,17 +12,16 @@ from harness.nouns.task import TensorSpec
 from harness.nouns.verdict import Trial
 from harness.trusted.bench import Bench
 from harness.trusted.devices import open_device
-from harness.trusted.judging import (
+from harness.trusted.jobs.judging import (
     MIN_TIMEOUT_S,
     PATIENCE,
     PATTERN_SEED,
     answer_of,
     raise_if_wrong,
     reference_seconds,
-    slot_replica,
 )
 from harness.trusted.link import CandidateFailedError, RunnerLink, WrongError
-from harness.trusted.memory import SharedMemory
+from harness.trusted.memory import SharedMemory, slot_replica
 from harness.trusted.reference import Reference
 from harness.trusted.scalar_arguments import slot_numbers
 from harness.trusted.trials import run_trial

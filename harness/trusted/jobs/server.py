@@ -1,8 +1,9 @@
 """The warm parent: has torch imported, forks a locked-down child for each job, and passes its answer on.
 
-Run as `python -m harness.trusted.server CONTROL_FD` with one thread (OMP_NUM_THREADS=1): a fork copies only the calling
-thread. It holds no secret, never touches `torch.cuda`, and never runs foreign code itself. Inductor, and what of export
-imports it, is left to the children: it takes its folders from the environment when imported, and those are the child's.
+Run as `python -m harness.trusted.jobs.server CONTROL_FD` with one thread (OMP_NUM_THREADS=1): a fork copies only the
+calling thread. It holds no secret, never touches `torch.cuda`, and never runs foreign code itself. Inductor, and what
+of export imports it, is left to the children: it takes its folders from the environment when it is imported, and those
+are the child's.
 
 A job arrives on the control socket as one frame with the job's own socket attached. The child answers there with one
 frame, before which others may tell what it is doing; when it has ended, the parent adds {"exit": wait status} and
@@ -29,7 +30,7 @@ from harness.isolation.lockdown import lock_down
 from harness.isolation.policy import Access, Limits
 from harness.isolation.tree import kill_tree
 from harness.nouns.errors import MachineError, UserError
-from harness.trusted.jobs import PAUSING, run_job
+from harness.trusted.jobs.dispatch import PAUSING, run_job
 from harness.wire import channel, telling
 
 

@@ -14,7 +14,7 @@ import torch
 from harness.nouns.contest import PATIENCE, Contest, Standing
 from harness.nouns.verdict import Trial
 from harness.trusted.bench import Bench
-from harness.trusted.judging import (
+from harness.trusted.jobs.judging import (
     VERIFIED_SLOTS,
     as_the_reference_takes_it,
     check,

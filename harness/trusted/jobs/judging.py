@@ -22,9 +22,9 @@ from harness.trusted.admission import choose_manner, choose_moving, choose_struc
 from harness.trusted.bench import Bench, MessageCost
 from harness.trusted.device import Device
 from harness.trusted.devices import open_device
-from harness.trusted.kept_results import require_new_results
+from harness.trusted.jobs.kept_results import require_new_results
 from harness.trusted.link import CandidateFailedError, RunnerLink, WrongError
-from harness.trusted.memory import SharedMemory
+from harness.trusted.memory import SharedMemory, slot_replica
 from harness.trusted.reference import Reference
 from harness.trusted.repeats import needs_repeating, repeated
 from harness.trusted.scalar_arguments import slot_numbers
@@ -178,13 +178,6 @@ def _slot_count(signature: Signature, job: KernelJob, device: Device, kernels: i
     each, more = slot_bytes(signature), (kernels - 2) * lay_out(signature, 1).output_bytes
     wanted = int(min(max(2, -(-job.slot_target_bytes // each)), MAX_SLOTS))
     return device.slots(wanted, each + more, job.memory_bytes)
-
-
-def slot_replica(reference: Reference, memory: SharedMemory, slot: int) -> torch.nn.Module:
-    """The reference over a slot's weights: both sides read the same memory."""
-    model = reference.replica()
-    reference.load(model, memory.parameters(slot))
-    return model
 
 
 def check(bench: Bench, job: KernelJob, trials: list[Trial]) -> float:

@@ -1,0 +1,1 @@
+"""The jobs of the judging child, and the warm parent that forks one for each."""
