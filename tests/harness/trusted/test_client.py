@@ -118,7 +118,7 @@ def test_it_ends_with_its_owner(tmp_path):
     warm_pid = int(os.read(read, 32))
     os.kill(owner, signal.SIGKILL)
     os.waitpid(owner, 0)
-    wait_until(lambda: not Path(f"/proc/{warm_pid}").exists() or _state(warm_pid) == "Z", 30)
+    wait_until(lambda: not Path(f"/proc/{warm_pid}").exists() or _state(warm_pid) == "Z", 120)  # it imports torch first
 
 
 def test_packages_on_pythonpath_are_there_for_the_task_and_our_own_folder_is_not_opened_by_it(tmp_path, monkeypatch):
