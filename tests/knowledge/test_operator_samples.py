@@ -21,7 +21,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "part" in metafunc.fixturenames:
         proves = metafunc.config.getoption("goldens") == "prove"
         parts = [f"{number} of {SHARDS}" for number in range(SHARDS)] if proves else [
-            f"{number} by seed {SEED}" for number in range(DAILY)
+            f"{number} of today" for number in range(DAILY)
         ]  # fmt: skip
         metafunc.parametrize("part", parts)
 

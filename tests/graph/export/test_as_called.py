@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 from report_records import passed
@@ -14,6 +14,7 @@ from harness.judging.outcome import as_called
 from harness.judging.protocol import JudgeOrder
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import AsCalled, CallerTiming, Interval, Timing
+from harness.trusted.timing import as_called as timing_as_called
 from harness.trusted.timing.as_called import GRAPHED_CALLS, MIN_ROUNDS, _by_turns, graphed
 from tools.judges import open_judge
 from tools.wording import say_headline, say_other_clocks
@@ -102,20 +103,21 @@ def test_several_workloads_are_their_geometric_mean() -> None:
     assert as_called([one, other.model_copy(update={"synchronized": None})]).synchronized is None
 
 
-def test_sides_take_turns_and_are_waited_for_as_a_caller_would() -> None:
+def test_sides_take_turns_and_are_waited_for_as_a_caller_would(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
+    now = 0.0
+    monkeypatch.setattr(timing_as_called, "time", SimpleNamespace(perf_counter=lambda: now))
 
     def side(name: str, seconds: float) -> None:
+        nonlocal now
         seen.append(name)
-        until = time.perf_counter() + seconds
-        while time.perf_counter() < until:
-            pass
+        now += seconds
 
     sides = (lambda: side("eager", 0.004), lambda: side("drop-in", 0.002))
     told = _by_turns(sides, lambda: seen.append("|"), 0.0, queues=True)
     assert told["rounds"] == MIN_ROUNDS
     for way in ("back_to_back", "synchronized"):
-        assert told[way]["ms"] < told[way]["baseline_ms"]
+        assert (told[way]["ms"], told[way]["baseline_ms"]) == (pytest.approx(2.0), pytest.approx(4.0))
     assert _by_turns(sides, lambda: None, 0.0, queues=False)["synchronized"] is None
     turns = [one for one, other in pairwise(seen) if one != "|" and other == "|"]
     assert turns.count("eager") > 2 * MIN_ROUNDS, "each is waited for in half of the bursts"

@@ -1,7 +1,7 @@
 """A run's folder: made once, found again, claimed by one process, and honest about a disk that fails."""
 
 import os
-import time
+import sys
 from pathlib import Path
 
 import pytest
@@ -146,10 +146,9 @@ def test_errors_name_file_cause_and_remedy() -> None:
     assert str(denied) == "Could not write a/b: permission denied. Name a folder that you may write to with --out."
 
 
-def test_this_machine_is_known_without_torch() -> None:
-    began = time.monotonic()
+def test_this_machine_is_known_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)  # importing it fails
     machine = this_machine()
-    assert time.monotonic() - began < 5
     assert machine.cpu
     assert machine.cores >= 1
     assert machine.versions["cutegen"] == cutegen_version()

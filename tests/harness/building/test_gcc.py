@@ -151,4 +151,4 @@ def test_what_a_kernel_has_printed_is_read_in_time_that_grows_with_its_length(ou
     """A kernel chooses what #error says; the reader belongs to the process that holds the run."""
     started = time.process_time()
     parse_messages(output, kernel_file="kernel.cpp", source="void f();\n" * 40_000)
-    assert time.process_time() - started < 5.0  # 0.6 s on an idle machine, where it took minutes
+    assert time.process_time() - started < 20.0  # 0.6 s on an idle machine, where it took minutes

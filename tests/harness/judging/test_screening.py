@@ -1,7 +1,5 @@
 """The judge with its screen: what is refused is neither built nor run, and its verdict says why."""
 
-import time
-
 import pytest
 from kernel_frame import HEAD, TAIL
 
@@ -25,12 +23,11 @@ def judge(bench):
     return LocalJudge(CpuTarget(), bench.judge.terms)
 
 
-def test_a_refused_source_is_neither_built_nor_run(bench, judge):
+def test_a_refused_source_is_neither_built_nor_run(bench, judge, monkeypatch):
+    monkeypatch.delattr(CpuTarget, "compile")
     task = bench.task(bench.softsign)
     line = HEAD.count("\n") + 2
-    started = time.process_time()  # not what a busy machine makes of it
     verdict = judge.evaluate(task, kernel(f"\nvoid early() {{ std::system(nullptr); }}{RIGHT}"))
-    assert time.process_time() - started < 1.0  # a build takes seconds
     assert (verdict.status, verdict.check) == ("refused", "screen:process")
     assert verdict.message.startswith(f"kernel:{line}: system: ")
     assert (verdict.build, verdict.correctness, verdict.timing) == (None, None, None)

@@ -412,13 +412,17 @@ def test_many_declarations_of_one_name_take_no_time(statement):
     source = statement * (MAX_CHARACTERS // 2 // len(statement)) + "int x = open(1);"
     started = time.process_time()
     assert screen_source(source, IEEE).kind == "file"
-    assert time.process_time() - started < 5.0  # 0.6 s; looking through all of them for each takes minutes
+    assert time.process_time() - started < 20.0  # 0.6 s; looking through all of them for each takes minutes
 
 
 @pytest.mark.parametrize("statement", ['asm("nop");', '_Pragma("omp simd")\n', '__attribute__((optimize("O2"))) '])
 def test_time_grows_with_the_length_alone(statement):
-    source = statement * (MAX_CHARACTERS // 2 // len(statement))
-    started = time.process_time()
-    assert screen_source(source) is None
-    assert time.process_time() - started < 5.0  # 0.6 s on an idle machine; growing with the square it would be 10
+    def seconds(characters):
+        source = statement * (characters // len(statement))
+        started = time.process_time()
+        assert screen_source(source) is None
+        return time.process_time() - started
+
+    longer = min(seconds(MAX_CHARACTERS // 2) for _ in range(2))
+    assert longer < 10 * seconds(MAX_CHARACTERS // 8)  # four times; growing with the square, sixteen times
     assert screen_source("x" * (MAX_CHARACTERS + 1), IEEE).kind == "size"

@@ -155,5 +155,5 @@ def test_calls_without_an_index_are_each_their_own() -> None:
 def test_many_parts_are_joined_in_time_that_grows_with_their_number() -> None:
     started = time.process_time()
     message = whole(event("", "", name="t"), *[event("", "x" * 50)] * 10_000)
-    assert time.process_time() - started < 5.0  # half a second on an idle machine; as JSON that broke off, minutes
+    assert time.process_time() - started < 20.0  # half a second on an idle machine; as JSON that broke off, minutes
     assert [len(call["args"] or "") for call in message.invalid_tool_calls] == [500_000]
