@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch.autograd.graph import saved_tensors_hooks
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_leaves, tree_map
 
@@ -43,7 +44,9 @@ def traced(run: Callable[..., Any], values: Sequence[Any]) -> torch.fx.Graph:
         return [_unwrapped(each) for each in (*results, *(wrapped[k] for k in written))]
 
     try:
-        made = make_fx(functional, pre_dispatch=True)(*values)
+        # What is traced saves nothing for a backward: a checkpoint around the caller counts what its own forward saves.
+        with saved_tensors_hooks(_itself, _itself):
+            made = make_fx(functional, pre_dispatch=True)(*values)
     except Untraceable:
         raise
     except Exception as error:  # a trace may raise anything; the graph is then PyTorch's
@@ -55,6 +58,10 @@ def traced(run: Callable[..., Any], values: Sequence[Any]) -> torch.fx.Graph:
     _write_at_the_end(graph, written)
     _tidy(graph)
     return graph
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 class Dynamo(torch.fx.Interpreter):
