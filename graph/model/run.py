@@ -146,7 +146,7 @@ def drive_model(
 
     `planned` is told the plan before any kernel is written, and by a resumed one at its end. The budget counts from
     `since` on, by the monotonic clock. A file that is no model, or whose budget is too small for any answer, leaves no
-    folder.
+    folder. One that was timed on another device is timed anew on this one.
     """
     with (
         claimed(folder.manifest_file),
@@ -159,6 +159,7 @@ def drive_model(
         )
         thread = GraphThread(graph, manifest.id)
         try:
+            _time_anew_elsewhere(thread, manifest, open_workbench)
             record = _driven(thread, folder, manifest, (log, *observers), planned)
         except BaseException as error:
             with suppress(MachineError):
@@ -169,6 +170,16 @@ def drive_model(
         _keep_kernels(folder, record, manifest.settings)
         log.ended(record.outcome, verdict_of(record.acceptance, record.outcomes)[0])
         return record
+
+
+def _time_anew_elsewhere(thread: GraphThread, manifest: ModelManifest, open_workbench: OpenWorkbench) -> None:
+    """Take a model that was timed on another device back to before its acceptance, with its whole budget for that."""
+    state = _state(thread, manifest)
+    if state.acceptance is None or not state.acceptance.device:
+        return
+    if open_workbench(manifest.settings).facts().device != state.acceptance.device:
+        begun_anew = {"acceptance": None, "seconds": -state.seconds}
+        thread.graph.update_state(thread.config, begun_anew, as_node="region")
 
 
 def _keep_kernels(folder: ModelFolder, record: ModelRecord, settings: Settings) -> None:

@@ -188,7 +188,7 @@ def acceptor(state: ModelState, node_context: NodeContext, bench: Workbench, dea
         told=told_of(acceptance),
         gpu=acceptance.gpu,
     )
-    return {"acceptance": acceptance}
+    return {"acceptance": acceptance.model_copy(update={"device": bench.facts().device})}
 
 
 def won(state: ModelState) -> tuple[str, ...]:

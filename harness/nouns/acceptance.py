@@ -65,8 +65,8 @@ class Acceptance(Frozen):
     `accepted` where it is right, and its whole interval over eager and over each `compiled` baseline that was timed
     lies above 1. A "compiled" one is compiled by Inductor in `mode`; `instead` says why one is assembled that was to
     be compiled. `graphs`: it is replayed as CUDA graphs, which make it faster by `graphs_speedup` (without / with).
-    `conditions` are what both sides ran under, `gpu` the name of that. Peaks are of what PyTorch had handed out on the
-    device, weights and inputs included.
+    `conditions` are what both sides ran under, `device` its name, and `gpu` PyTorch's for a GPU. Peaks are of what
+    PyTorch had handed out on the device, weights and inputs included.
     """
 
     accepted: bool
@@ -87,6 +87,7 @@ class Acceptance(Frozen):
     errors: tuple[OutputError, ...] = ()
     oracle: SanitizedText = ""
     gpu: SanitizedText = ""
+    device: SanitizedText = ""
     conditions: tuple[SanitizedText, ...] = ()
     eager_peak_bytes: int | None = None
     peak_bytes: int | None = None

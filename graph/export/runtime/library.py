@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .compiling import command, compiler
+from .needs import lacking
 
 SOURCE, LIBRARY, PRELUDE = "kernel.cu", "kernel.so", "prelude.hpp"
 _FIRST = threading.Lock()
@@ -83,11 +84,14 @@ class Library:
         return ""
 
     def _from_cache(self, architecture: str, why: str) -> Path:
-        """Processes that ask at the same time wait for the first one's build."""
+        """Processes that ask at the same time wait for the first one's build. Raises `RuntimeError` for a GPU that has
+        not what the kernel uses."""
+        source = (self.folder / SOURCE).read_text(encoding="utf-8")
+        if lack := lacking(source, architecture):
+            raise RuntimeError(lack)
         found = compiler(self.device)
         version = subprocess.run([*found, "--version"], capture_output=True, text=True, check=True).stdout
         line = command(found, self.device, self.flags, PRELUDE, architecture, SOURCE, LIBRARY)
-        source = (self.folder / SOURCE).read_text(encoding="utf-8")
         described = "\0".join([source, self.prelude, version, architecture, abi(), *line])
         folder = own_cache("drop_ins")
         library = folder / f"{hashlib.sha256(described.encode()).hexdigest()[:32]}.so"

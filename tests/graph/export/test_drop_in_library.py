@@ -12,6 +12,7 @@ import pytest
 from graph.export import runtime
 from graph.export.runtime import library as libraries
 from graph.export.runtime.library import LIBRARY, SOURCE, Built, Library, abi, sha256
+from graph.export.runtime.needs import lacking
 
 HERE = "a processor"
 
@@ -38,6 +39,38 @@ def test_the_judged_library_is_taken_where_it_was_judged(judged: Library) -> Non
     (judged.folder / SOURCE).unlink()
     assert judged.path(HERE) == judged.folder / LIBRARY, "it needs its source to be built again, not to be loaded"
     assert not (judged.folder / "calls").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "has", "lacks"),
+    [
+        ("using Op = SM90::GMMA::MMA_64x64x8_F32TF32TF32_SS_TN<>;", ("sm_90a",), ("sm_80", "sm_89", "sm_100a")),
+        ("copy(SM90_TMA_LOAD{}, a, b);", ("sm_90a", "sm_120a"), ("sm_80", "sm_89")),
+        ("cluster_sync();", ("sm_90", "sm_100a"), ("sm_75",)),
+        ('asm("tcgen05.mma");', ("sm_100a", "sm_103a"), ("sm_90a", "sm_120a")),
+        ("MMA_Atom<SM80_16x8x8_F32TF32TF32F32_TN> op;", ("sm_80", "sm_90a"), ("sm_75",)),
+        ("// wgmma would be faster\nf(x); /* tcgen05,\n too */", ("sm_75", "a processor"), ()),
+    ],
+)
+def test_capabilities_decide_whether_a_kernel_may_be_loaded_at_all(
+    judged: Library, code: str, has: tuple[str, ...], lacks: tuple[str, ...]
+) -> None:
+    (judged.folder / SOURCE).write_text(code)
+    for architecture in has:
+        assert judged.path(architecture).is_file(), architecture
+    for architecture in lacks:
+        with pytest.raises(RuntimeError, match=f"the kernel uses .*, which {architecture} has not"):
+            judged.path(architecture)
+
+
+def test_the_exemplars_say_in_their_code_what_they_need() -> None:
+    kernels = Path(__file__).parents[3] / "knowledge" / "compiler" / "kernels"
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in kernels.glob("*.cu")}
+    assert not any(lacking(text, "sm_90a") for text in texts.values())
+    assert not any(lacking(text, "sm_89") for text in texts.values() if "architecture: sm_80" in text)
+    for name in ("gemm_wgmma_16bit", "gemm_3xtf32_cluster", "softmax"):
+        assert lacking(texts[name], "sm_89"), name
+    assert lacking(texts["attention_wgmma"], "sm_100a")
 
 
 @pytest.mark.parametrize(

@@ -238,6 +238,28 @@ def test_a_table_of_a_model_that_is_refused_keeps_no_region(folder: Path) -> Non
     assert not any(fate.startswith("kept") for fate in fates.values())
 
 
+class Elsewhere(ScriptedBench):
+    """Another device, on which nothing gains."""
+
+    def facts(self) -> DeviceFacts:
+        return DEVICE.model_copy(update={"device": "another device"})
+
+
+def test_a_model_that_was_timed_on_another_device_is_timed_anew_on_this_one(folder: Path) -> None:
+    here = ScriptedBench(losing=("norm",))
+    assert driven(folder, here).accepted
+    again = driven(folder, here)
+    assert again.accepted
+    assert here.asked == Counter(capture=1, cut=1, accept=1), "here it has been timed"
+    there = Elsewhere(losing=("norm", "product"))
+    record = driven(folder, there)
+    assert there.asked == Counter(accept=1), "what was captured and judged stays"
+    assert record.acceptance is not None
+    assert (record.accepted, record.acceptance.device) == (False, "another device")
+    assert not (folder / "model_fast.py").exists()
+    assert 0 <= record.seconds < 60.0, "its budget counts from there on"
+
+
 class Compiled(ScriptedBench):
     """On a processor, in what Inductor makes."""
 
