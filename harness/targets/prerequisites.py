@@ -48,6 +48,8 @@ int main() {
   std::printf("threads %d\n", threads);
 }
 """
+LEAST_TORCH = (2, 11)
+"""As pyproject.toml declares it; what torch.compile's backend needs of PyTorch is there from that version on."""
 _PROFILER_SETTINGS = Path("/proc/driver/nvidia/params")
 _NEEDS_PROFILER = "profiling cuda kernels"
 
@@ -139,12 +141,17 @@ def _torch() -> Prerequisite:
     needed_for = "tracing and judging tasks"
     try:
         # Not imported: that takes two seconds and 200 MB, and this process may go on to be the graph's.
-        return Prerequisite(name="torch", status="found", detail=metadata.version("torch"), needed_for=needed_for)
+        found = metadata.version("torch")
     except metadata.PackageNotFoundError:
         remedy = "Install it with: pip install torch."
         return Prerequisite(
             name="torch", status="missing", detail="not installed", remedy=remedy, needed_for=needed_for
         )
+    if tuple(map(int, re.findall(r"\d+", found)[:2])) < LEAST_TORCH:
+        detail = f"{found}, older than {'.'.join(map(str, LEAST_TORCH))}"
+        remedy = "Install a newer one with: pip install -U torch."
+        return Prerequisite(name="torch", status="limited", detail=detail, remedy=remedy, needed_for=needed_for)
+    return Prerequisite(name="torch", status="found", detail=found, needed_for=needed_for)
 
 
 def _gpu() -> Prerequisite:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import warnings
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,8 @@ import torch
 
 NAME = "cutegen"
 MOST_TOLD = 256
+LEAST_TORCH = (2, 11)
+"""Kernels are placed from this version on."""
 _LOG = logging.getLogger(NAME)
 _TOLD: set[str] = set()
 
@@ -59,6 +62,9 @@ def compile_graph(
 
 def with_kernels(gm: torch.fx.GraphModule, folders: Sequence[Path] | None) -> torch.fx.GraphModule:
     """The graph with the kernels of the folders, or of the archive, in it; itself where none fits."""
+    if tuple(map(int, re.findall(r"\d+", torch.__version__)[:2])) < LEAST_TORCH:
+        least = ".".join(map(str, LEAST_TORCH))
+        return _without(gm, f"torch {torch.__version__} is older than {least}: Inductor compiles without kernels")
     try:
         from .placing import place
     except (ImportError, AttributeError) as error:

@@ -124,7 +124,9 @@ def placed() -> list[dict[str, int]]:
 
 def test_torch_finds_the_backend_by_the_entry_point_of_the_package() -> None:
     text = Path(__file__).parents[3].joinpath("pyproject.toml").read_text(encoding="utf-8")
-    (item,) = tomllib.loads(text)["project"]["entry-points"]["torch_dynamo_backends"].items()
+    project = tomllib.loads(text)["project"]
+    (item,) = project["entry-points"]["torch_dynamo_backends"].items()
+    assert f"torch>={'.'.join(map(str, backend.LEAST_TORCH))}" in project["dependencies"]
     assert item[0] == backend.NAME
     assert EntryPoint(item[0], item[1], "torch_dynamo_backends").load() is backend.compile_graph
     assert torch._dynamo.lookup_backend("cutegen") is backend.compile_graph
@@ -352,6 +354,12 @@ def test_a_torch_whose_names_have_moved_compiles_without_kernels(gate: Path, mon
     (said,) = _said(gate)
     assert torch.__version__ in said
     assert backend.COMPILED[-1].reasons == (said.removesuffix("."),)
+
+
+def test_an_older_torch_compiles_without_kernels(gate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "LEAST_TORCH", (99, 0))
+    (said,) = _said(gate)
+    assert said == f"torch {torch.__version__} is older than 99.0: Inductor compiles without kernels."
 
 
 def test_several_folders_and_a_folder_of_folders(gate: Path, tmp_path: Path) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from harness.building import toolchain
+from harness.targets import prerequisites
 from harness.targets.prerequisites import check_prerequisites
 
 NAMES = [
@@ -55,6 +58,21 @@ def test_whatever_is_not_found_has_a_remedy():
     for found in check_prerequisites():
         assert found.detail and found.needed_for
         assert bool(found.remedy) == (found.status != "found"), found
+
+
+@pytest.mark.parametrize(("version", "status"), [("2.9.1", "limited"), ("2.11.0+cu130", "found"), ("3.0.0a0", "found")])
+def test_an_older_torch_is_told_of(monkeypatch, version, status):
+    monkeypatch.setattr(prerequisites.metadata, "version", lambda _: version)
+    found = prerequisites._torch()
+    assert found.status == status
+    assert found.detail.startswith(version)
+    assert ("pip install -U torch" in found.remedy) == (status == "limited")
+
+
+def test_the_declared_minimum_of_torch_is_the_one_that_is_told():
+    text = Path(__file__).parents[3].joinpath("pyproject.toml").read_text(encoding="utf-8")
+    least = ".".join(map(str, prerequisites.LEAST_TORCH))
+    assert f"torch>={least}" in tomllib.loads(text)["project"]["dependencies"]
 
 
 def test_a_machine_without_compilers(looked_up_anew, monkeypatch, tmp_path):
