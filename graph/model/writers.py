@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from graph.model.estimate import estimate_ms
 from graph.model.window import Window
 from harness.judging.roofline_bound import exact_gflop_s, products_of
 from harness.nouns.candidate import TargetName
@@ -13,6 +12,7 @@ from harness.nouns.verdict import Precision
 from harness.wire.stopping import raise_if_stopped
 from knowledge.compiler.plan import Plan
 from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.loops.estimate import estimate_ms
 from knowledge.compiler.schedule.parts.stages import StagesRecipe
 from knowledge.compiler.search.recipes import SINGLE
 

@@ -16,11 +16,11 @@ from traced import trace
 
 from knowledge.compiler.emit.cpu_functions import helpers
 from knowledge.compiler.emit.elements import ELEMENT_TYPES, REDUCERS, identity, literal, total_type
+from knowledge.compiler.ir.cost import WORTH_THREADS
 from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.primitives import PRIMITIVES
 from knowledge.compiler.plan import Plan, Recipe
 from knowledge.compiler.problem import Device, Problem
-from knowledge.compiler.schedule.cpu_moves import WORTH_THREADS
 from knowledge.compiler.schedule.pointwise.recipe import PointwiseRecipe
 from knowledge.compiler.schedule.rows.recipe import LARGEST_BUFFER_BYTES, RowRecipe
 

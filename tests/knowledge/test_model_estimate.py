@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from gpu_kernels import A100, H200, traced
 
 from graph.cli.prompts import H200 as FACTS
-from graph.model.estimate import estimate_ms
 from knowledge.compiler.problem import Device
+from knowledge.compiler.schedule.loops.estimate import estimate_ms
 
 
 def estimated(channels: int, size: int, images: int, device: Device = H200) -> float:

@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from goldens import Golden
 from traced import Compiler, assert_close, call, trace
 
+from knowledge.compiler.ir.cost import SURELY_WORTH_THREADS
 from knowledge.compiler.plan import Decline, Draft, Plan
 from knowledge.compiler.problem import Device, Problem
-from knowledge.compiler.schedule.cpu_moves import SURELY_WORTH_THREADS
 from knowledge.compiler.search.first import first_draft, writable_ops
 from knowledge.compiler.search.moves import next_draft
 

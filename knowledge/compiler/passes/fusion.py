@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from knowledge.compiler.ir.cost import WORTH_MEMORY, cost
 from knowledge.compiler.ir.dtypes import BYTES
 from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.index import Axis, Index, along, linear, unravelled
 from knowledge.compiler.ir.index import number as fixed
 from knowledge.compiler.ir.nodes import Element, Region, Value, Values, elements, reads, values
-from knowledge.compiler.ir.primitives import PRIMITIVES
 from knowledge.compiler.ir.rewriting import Inliner
 from knowledge.compiler.ir.sizes import Size
 from knowledge.compiler.ir.strides import packed_strides
@@ -56,12 +56,8 @@ def _padded(tensor: Tensor) -> int:
     return -(-max(tensor.numel, 1) * BYTES[tensor.dtype] // 256) * 256
 
 
-# Operations that cost as much as an element's way to memory and back: 8 bytes at 15 operations a byte (an H200's).
-WORTH_MEMORY = 120
 # Operations that a loop's steps, which wait for each other, do not repeat.
 STEPS_WAIT = 4
-# What a call of a function costs in operations.
-CALL = 8
 EXTREMA = frozenset(("amax", "amin", "argmax", "argmin"))
 
 
@@ -437,8 +433,8 @@ def _cost(value: Value, known: Mapping[int, float]) -> float:
     for node in elements(value.body):
         if isinstance(node, Element):
             total += known.get(id(node.value), 0.0) if node.kind == "read" else 1
-        elif node.kind == "compute" and node.op not in ("cast", "select"):
-            total += CALL if "(" in PRIMITIVES[node.op].element else 1
+        else:
+            total += cost(node)
     return total
 
 

@@ -11,10 +11,6 @@ from knowledge.compiler.ir.primitives import PRIMITIVES
 from knowledge.compiler.plan import Move, Plan
 from knowledge.compiler.problem import Problem
 
-# Below this many elements starting a second thread costs more than it saves (about 5 us on a server core); from the
-# other number on it gains even where registers are full and nothing is slow (0.2 ns an element).
-WORTH_THREADS, SURELY_WORTH_THREADS = 16 << 10, 64 << 10
-
 
 def lanes_for(nodes: Iterable[Node], simd_floats: int) -> int:
     """Elements a register: half as many where 8-byte types take part; 1 where some type has no lanes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from knowledge.compiler.ir.cost import LAUNCHES_OF_BYTES
 from knowledge.compiler.lower.front import OPERATIONS
 from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, base_name
 from knowledge.compiler.lower.rolling import rolled
@@ -23,8 +24,8 @@ WHAT_IT_WRITES = (
 
 
 # Of what parts of rows read and write, what the compiler's loops must save: rows read in wider words, and have fewer
-# launches, each as long as some megabytes take.
-MUCH_LESS, LAUNCHES_OF_BYTES = 0.7, 16 << 20
+# launches.
+MUCH_LESS = 0.7
 
 MOST_CHARACTERS = 200_000
 """Of a kernel's source, as the agents' answers take it."""

@@ -14,6 +14,7 @@ from knowledge.compiler.emit import source_text
 from knowledge.compiler.emit.cpu_functions import helpers
 from knowledge.compiler.emit.source_text import decoded, indented, tensor_names
 from knowledge.compiler.emit.spelling import Views
+from knowledge.compiler.ir.cost import SURELY_THREADING_FLOPS
 from knowledge.compiler.ir.dtypes import BYTES
 from knowledge.compiler.ir.nodes import elements
 from knowledge.compiler.kernels.source import load
@@ -22,7 +23,6 @@ from knowledge.compiler.problem import Device, Problem
 from knowledge.compiler.schedule.attention import text
 from knowledge.compiler.schedule.attention.match import SCORE, Attention
 from knowledge.compiler.schedule.cpu_moves import lanes_for
-from knowledge.compiler.schedule.gemm.tiled import SURELY_THREADING_FLOPS
 from knowledge.compiler.schedule.loops import cpu
 from knowledge.compiler.schedule.loops.cpu import LaneStatements
 

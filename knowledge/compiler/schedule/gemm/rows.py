@@ -9,11 +9,12 @@ from __future__ import annotations
 from math import ceil, isqrt
 from string import Template
 
+from knowledge.compiler.ir.cost import SURELY_THREADING_FLOPS, THREADING_FLOPS
 from knowledge.compiler.plan import Move, Plan
 from knowledge.compiler.problem import Device
 from knowledge.compiler.schedule.gemm.form import BYTES, Form
 from knowledge.compiler.schedule.gemm.source import WORKSPACE, Body, extents, layout
-from knowledge.compiler.schedule.gemm.tiled import SURELY_THREADING_FLOPS, THREADING_FLOPS, lanes
+from knowledge.compiler.schedule.gemm.tiled import lanes
 
 # A multiply-add takes 4 cycles and two start in each: eight chains in all keep the units busy.
 CHAINS = 4

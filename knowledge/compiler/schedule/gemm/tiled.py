@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from math import ceil
 
+from knowledge.compiler.ir.cost import SURELY_THREADING_FLOPS, THREADING_FLOPS
 from knowledge.compiler.plan import Move, Plan
 from knowledge.compiler.problem import Device
 from knowledge.compiler.schedule.gemm.form import BYTES, A, Form
 
 # A plain scalar loop manages about 1e9 FLOP/s: above this it would keep the user waiting for seconds a call.
 PATIENCE_FLOPS = 1 << 31
-# Waking threads costs microseconds; below this a product is over sooner (one core does some 5e10 FLOP/s).
-THREADING_FLOPS, SURELY_THREADING_FLOPS = 1 << 20, 1 << 23
 # A copied element pays for itself where it is used again so often; and the buffers' allocation has its cost, too.
 PACKING_REUSE, PACKING_FLOPS = 64, 1 << 21
 STILL_ROWS = 6

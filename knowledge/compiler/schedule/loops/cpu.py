@@ -15,13 +15,14 @@ from knowledge.compiler.emit.cpu_functions import ACCESS, helpers
 from knowledge.compiler.emit.elements import ELEMENT_TYPES, LANE_TYPES, REDUCERS, STORED_TYPES, literal
 from knowledge.compiler.emit.source_text import decoded, indented
 from knowledge.compiler.emit.spelling import Statements, Views, spelled, within
+from knowledge.compiler.ir.cost import WORTH_THREADS
 from knowledge.compiler.ir.dtypes import computed_in, is_float
 from knowledge.compiler.ir.index import Axis, Data
 from knowledge.compiler.ir.nodes import Element, Values, elements, neutral, reads
 from knowledge.compiler.passes.loops import Nest, Place, Total, count, indices_of, jammed
 from knowledge.compiler.plan import Plan
 from knowledge.compiler.problem import Device
-from knowledge.compiler.schedule.cpu_moves import WORTH_THREADS, lanes_for
+from knowledge.compiler.schedule.cpu_moves import lanes_for
 from knowledge.compiler.schedule.loops import sorting
 
 # Additions in one type before their sum goes on in a wider one.

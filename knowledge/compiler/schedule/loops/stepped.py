@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from knowledge.compiler.emit.source_text import decoded, indented
+from knowledge.compiler.ir.cost import WORTH_THREADS
 from knowledge.compiler.ir.index import Axis
 from knowledge.compiler.ir.nodes import Values
 from knowledge.compiler.passes.apart import separated, size
@@ -19,7 +20,6 @@ from knowledge.compiler.passes.kernel import Kernel
 from knowledge.compiler.passes.loops import Nest, count, nest_of
 from knowledge.compiler.passes.stepping import in_loop
 from knowledge.compiler.problem import Device
-from knowledge.compiler.schedule.cpu_moves import WORTH_THREADS
 from knowledge.compiler.schedule.loops import cpu, cuda
 
 LEAST = {False: 16, True: 128}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from knowledge.compiler.emit.elements import REDUCERS
+from knowledge.compiler.ir.cost import SURELY_WORTH_THREADS, WORTH_THREADS
 from knowledge.compiler.ir.dtypes import BYTES
 from knowledge.compiler.ir.expressions import UnwritableError
 from knowledge.compiler.passes.row_program import RowProgram
 from knowledge.compiler.plan import Decline, Move, Plan
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule import cpu_moves
-from knowledge.compiler.schedule.cpu_moves import SURELY_WORTH_THREADS, WORTH_THREADS, lanes_for
+from knowledge.compiler.schedule.cpu_moves import lanes_for
 from knowledge.compiler.schedule.rows import cuda, text
 from knowledge.compiler.schedule.strided_reading import lower_problem
 
