@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.index import Axis, Data, Index, Quotient, axes
 from knowledge.compiler.ir.nodes import Element, Region, Value, elements, neutral, values
 from knowledge.compiler.lower.lowering import Lowered
+from knowledge.compiler.passes.kernel import Kernel
 from knowledge.compiler.problem import Problem
 
 CUMULATED = {
@@ -34,12 +35,47 @@ def meaning(problem: Problem, lowered: Lowered, tensors: Mapping[str, Any]) -> l
     return made
 
 
+def of_kernels(problem: Problem, kernels: Iterable[Kernel], tensors: Mapping[str, Any]) -> list[torch.Tensor]:
+    """The module's outputs, computed kernel by kernel by way of what they store. None of them goes step by step."""
+    held = {name: _read_as(each) if isinstance(each, torch.Tensor) else each for name, each in tensors.items()}
+    for kernel in kernels:
+        known = {number: held[each.name] for number, each in kernel.memory.items() if each.name in held}
+        totals = {name: _total(kernel, value, known, tensors) for name, value in kernel.totals}
+        for store in kernel.stores:
+            body = Body(kernel.axes, known, tensors, totals=totals)
+            made = body.element(store.body).expand([axis.extent for axis in kernel.axes])
+            into = held.setdefault(store.tensor.name, torch.zeros(store.tensor.shape, dtype=made.dtype))
+            into[tuple(body.index(each) for each in store.indices)] = made
+    return [held[each.name].to(getattr(torch, each.dtype)) for each in problem.outputs]
+
+
+def _total(kernel: Kernel, value: Value, known: Mapping[int, torch.Tensor], tensors: Mapping[str, Any]) -> torch.Tensor:
+    if value.kind != "reduce":
+        return _defined(value, known, tensors)
+    assert value.body is not None
+    body = Body((*kernel.axes, *kernel.reduced), known, tensors).element(value.body)
+    return _reduced(value, body.expand([axis.extent for axis in (*kernel.axes, *kernel.reduced)]), len(kernel.axes))
+
+
+def _read_as(given: torch.Tensor) -> torch.Tensor:
+    """What a read of an argument is computed with."""
+    return given.float() if given.dtype in (torch.float16, torch.bfloat16) else given
+
+
+def _reduced(value: Value, body: torch.Tensor, rank: int) -> torch.Tensor:
+    """The body over all dimensions but the first `rank`."""
+    if not body.numel():
+        dtype = getattr(torch, value.dtype)
+        return torch.full(body.shape[:rank], neutral(value.op, value.dtype), dtype=dtype)
+    over = range(rank, body.dim())
+    return reduced(Node("reduce", value.op, value.dtype, tuple(body.shape), (), tuple(over)), body)
+
+
 def _defined(
     value: Value, known: Mapping[int, torch.Tensor], tensors: Mapping[str, Any], fixed: Mapping[Axis, int] | None = None
 ) -> torch.Tensor:
     if value.kind == "source":
-        given = tensors[value.op]
-        return given.float() if value.dtype in ("float16", "bfloat16") else given
+        return _read_as(tensors[value.op])
     if value.region is not None:
         return _looped(value, value.region, known, tensors)
     assert value.body is not None
@@ -53,10 +89,7 @@ def _defined(
         return body
     if value.kind == "scan":
         return CUMULATED[value.op](body, value.dim)
-    if not body.numel():
-        return torch.full(value.shape, neutral(value.op, value.dtype), dtype=getattr(torch, value.dtype))
-    over = range(len(value.axes), len(axes))
-    return reduced(Node("reduce", value.op, value.dtype, tuple(body.shape), (), tuple(over)), body)
+    return _reduced(value, body, len(value.axes))
 
 
 def _looped(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
 from evaluation import evaluate
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
-from ir_evaluation import meaning
+from ir_evaluation import meaning, of_kernels
 from traced import scaled_error, trace
 
+from knowledge.compiler.ir.cost import WORTH_MEMORY
 from knowledge.compiler.ir.expressions import UnwritableError
+from knowledge.compiler.lower.front import traced
+from knowledge.compiler.passes.fusion import fused
+from knowledge.compiler.passes.pooling import pooled
 from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.schedule.strided_reading import lower_problem
 
@@ -161,3 +166,31 @@ def test_what_is_lowered_is_what_torch_computes(program: tuple[Drawn, torch.Tens
         assert got.shape == wanted.shape
         assert got.dtype == wanted.dtype
         assert scaled_error(got, oracle) <= 4 * scaled_error(wanted, oracle) + 1e-6
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(programs(), st.sampled_from(("cpu", "cuda")), st.sampled_from((0.0, WORTH_MEMORY, math.inf)))
+def test_every_pass_keeps_what_the_values_are(
+    program: tuple[Drawn, torch.Tensor, torch.Tensor], target: str, worth: float
+) -> None:
+    """Values as traced, in stages, as kernels that repeat much, little or nothing, and with pools in these."""
+    module, x, y = program
+    problem = trace(module, x, y).model_copy(update={"target": target})
+    tensors = dict(zip((given.name for given in problem.inputs), (x, y), strict=True))
+    try:
+        lowered = staged(problem)
+    except UnwritableError as refusal:
+        event(f"declined: {str(refusal).split('(')[0]}")
+        return
+    kernels = fused(problem, lowered, worth)
+    event(f"{len(kernels.kernels)} kernels")
+    joined = pooled(kernels, lowered.graph, {each.name for each in problem.outputs})
+    stages = {
+        "traced": meaning(problem, traced(problem), tensors),
+        "staged": meaning(problem, lowered, tensors),
+        "fused": of_kernels(problem, kernels.kernels, tensors),
+        "pooled": of_kernels(problem, joined.kernels, tensors),
+    }
+    for name, made in stages.items():
+        for got, wanted, oracle in zip(made, module(x, y), module(x.double(), y.double()), strict=True):
+            assert scaled_error(got, oracle) <= 4 * scaled_error(wanted, oracle) + 1e-6, name

@@ -1,0 +1,60 @@
+// begin header
+// softmax(q k^T) v of 2 x 2 x 1 heads, 4 rows, 4096 keys.
+//   bfloat16, 64 columns of q and k, 64 of v
+//   tile: 16 rows x 32 keys; shared memory: 29952 bytes a block
+// playbook plan: {"knobs": {"blocks": 2, "keys": 32, "rows": 16, "splits": 32, "stages": 3, "warps": 1}, "recipe": "attention"}
+// attention: 24 lines
+using T = bfloat16_t;
+constexpr int Heads = 4;          // of Q, all batches together
+constexpr int Rows = 4;          // of Q
+constexpr int Keys = 4096;          // rows of K and V
+constexpr int Inner = 64;            // columns of Q and K
+constexpr int Outer = 64;            // columns of V
+constexpr float Scale = 0.125f;  // of the scores, above 0
+constexpr bool Causal = false;      // a row sees the keys up to row + Diagonal
+constexpr int Diagonal = 0;
+constexpr bool Windowed = false;    // a row sees the keys from row + First on
+constexpr int First = 0;
+constexpr bool Safe = false;         // a row that sees no key is 0 instead of NaN
+constexpr bool Plain = true;        // there are no terms: a score is the product times the scale
+using StridesQ = Stride<Int<64>, Int<1>>;
+using StridesK = Stride<Int<64>, Int<1>>;
+using StridesV = Stride<Int<64>, Int<1>>;
+using StridesO = Stride<Int<64>, Int<1>>;
+// attention: 8 lines
+CUTE_HOST_DEVICE Places places_of([[maybe_unused]] int head) {
+  int64_t const i0 = head / 2;
+  int64_t const i1 = head % 2;
+  return {i0 * 512 + i1 * 256, i0 * 524288 + i1 * 262144, i0 * 524288 + i1 * 262144, i0 * 512 + i1 * 256};
+}
+
+CUTE_DEVICE float score(float s, [[maybe_unused]] int row, [[maybe_unused]] int key, [[maybe_unused]] int head,
+                        [[maybe_unused]] Terms const& terms) {
+  return s;
+}
+// end problem
+
+// begin knobs
+constexpr int WarpRows = 16;
+constexpr int Warps = 1;
+constexpr int BlockKeys = 32;
+constexpr int Stages = 3;
+constexpr int MinBlocks = 2;
+constexpr int CopyQ = 8;
+constexpr int CopyK = 8;
+constexpr int CopyV = 8;
+constexpr int Products = 3;
+constexpr int Splits = 32;
+constexpr bool Vectors = true;
+// attention: 478 lines
+void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView c_, tvm::ffi::TensorView output) {
+  using namespace attending;
+  require(a, "a", {2, 8, 1, 64}, {512, 64, 64, 1}, kDLBfloat, 16);
+  require(b, "b", {2, 2, 4096, 64}, {524288, 262144, 64, 1}, kDLBfloat, 16);
+  require(c_, "c_", {2, 2, 4096, 64}, {524288, 262144, 64, 1}, kDLBfloat, 16);
+  require(output, "output", {2, 8, 1, 64}, {512, 64, 64, 1}, kDLBfloat, 16);
+
+  launch(data(a, "a", 8), data(c_, "c_", 8), data(c_, "c_", 8), data(output, "output", 2), Terms{}, output.device());
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+// end entry

@@ -1,0 +1,175 @@
+// conv2d, relu: 1 loop nest.
+//   loops0: 2 x 64 x 16 x 16, sum over 32 x 3 x 3; 1 stored
+// playbook plan: {"knobs": {}, "recipe": "loops"}
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <cute/tensor.hpp>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/function.h>
+
+using namespace cute;
+
+namespace {
+
+// One SIMD register: kLanes elements of each type; a bool is kept as 0 or -1 in 4 bytes.
+constexpr int kLanes = 8;
+typedef float vfloat __attribute__((vector_size(kLanes * 4)));
+typedef int32_t vint __attribute__((vector_size(kLanes * 4)));
+typedef double vdouble __attribute__((vector_size(kLanes * 8)));
+typedef int64_t vlong __attribute__((vector_size(kLanes * 8)));
+typedef vint vmask;
+
+// The number in every lane (subtracting 0 keeps the sign of -0).
+inline vfloat all(float x) { return x - vfloat{}; }
+inline vdouble all(double x) { return x - vdouble{}; }
+inline vint all(int32_t x) { return x + vint{}; }
+inline vlong all(int64_t x) { return x + vlong{}; }
+inline vmask all(bool x) { return -int32_t(x) + vmask{}; }
+
+namespace math {
+// The larger one; NaN where either is NaN.
+template <class V> inline V maximum(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
+}  // namespace math
+
+
+// kLanes neighbours in memory, at any address an element may have.
+template <class T> struct Packed {
+  typedef T type __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T)), may_alias));
+};
+template <> struct Packed<bool> { using type = Packed<uint8_t>::type; };
+template <class T> using packed = typename Packed<T>::type;
+template <class V> using lane_t = std::remove_cv_t<std::remove_reference_t<decltype(std::declval<V&>()[0])>>;
+template <class Tile> using stored_t = std::remove_cv_t<typename Tile::value_type>;
+template <int value, class Tile> constexpr bool steps_by() {
+  using Step = std::remove_reference_t<decltype(stride<0>(std::declval<Tile>()))>;
+  return is_constant<value, std::remove_cv_t<Step>>::value;
+}
+// Types that a register converts to and from as a whole; the others go lane by lane.
+template <class T> constexpr bool plain = std::is_arithmetic_v<T>;
+
+// The lanes from `low` on and below `high`, of neighbours in memory; 0 in the others.
+template <class V, class T> inline V nearby(T const* from, int64_t low, int64_t high) {
+  V result{};
+  if constexpr (plain<T>) {
+    if (low <= 0 && high >= kLanes) {
+      result = __builtin_convertvector(*reinterpret_cast<packed<T> const*>(from), V);
+      if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
+    }
+  }
+  for (int64_t k = low > 0 ? low : 0; k < high && k < kLanes; ++k) { result[k] = lane_t<V>(from[k]); }
+  if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
+}
+// The first n lanes, each as a function says; 0 in the others.
+template <class V, class F> inline V gathered(int64_t first, int n, F f) {
+  V result{};
+  for (int k = 0; k < n; ++k) { result[k] = f(first + k, k); }
+  return result;
+}
+template <class F> inline void scattered(int64_t first, int n, F f) {
+  for (int k = 0; k < n; ++k) { f(first + k, k); }
+}
+// The first n lanes to neighbours in memory.
+template <class T, class V> inline void put(T* to, V v, int n) {
+  if constexpr (std::is_same_v<T, bool>) { v = -v; }
+  if constexpr (plain<T>) {
+    if (n == kLanes) {
+      *reinterpret_cast<packed<T>*>(to) = __builtin_convertvector(v, packed<T>);
+      return;
+    }
+  }
+  for (int k = 0; k < n; ++k) { to[k] = T(v[k]); }
+}
+// All lanes joined, in order.
+template <class V, class F> inline auto folded(V v, F f) {
+  auto result = v[0];
+  for (int k = 1; k < kLanes; ++k) { result = f(result, v[k]); }
+  return result;
+}
+
+void loops0(float const* pB, float const* pA, float* pOutput) {
+  Tensor mB = make_tensor(pB, Layout<Shape<Int<16>, Int<32>, Int<3>, Int<3>>, Stride<Int<1152>, Int<9>, Int<3>, Int<1>>>{});  // (i1:16, r0:32, r1:3, r2:3)
+  Tensor mA = make_tensor(pA - 17, Layout<Shape<Int<2>, Int<16>, Int<16>, Int<32>, Int<3>, Int<3>>, Stride<Int<8192>, Int<16>, Int<1>, Int<256>, Int<16>, Int<1>>>{});  // (i0:2, i2:16, i3:16, r0:32, r1:3, r2:3)
+  Tensor mB_2 = make_tensor(pB + 288, Layout<Shape<Int<16>, Int<32>, Int<3>, Int<3>>, Stride<Int<1152>, Int<9>, Int<3>, Int<1>>>{});  // (i1:16, r0:32, r1:3, r2:3)
+  Tensor mB_3 = make_tensor(pB + 576, Layout<Shape<Int<16>, Int<32>, Int<3>, Int<3>>, Stride<Int<1152>, Int<9>, Int<3>, Int<1>>>{});  // (i1:16, r0:32, r1:3, r2:3)
+  Tensor mB_4 = make_tensor(pB + 864, Layout<Shape<Int<16>, Int<32>, Int<3>, Int<3>>, Stride<Int<1152>, Int<9>, Int<3>, Int<1>>>{});  // (i1:16, r0:32, r1:3, r2:3)
+  Tensor mOutput = make_tensor(pOutput, Layout<Shape<Int<2>, Int<16>, Int<16>, Int<16>>, Stride<Int<16384>, Int<1024>, Int<16>, Int<1>>>{});  // (i0:2, i1:16, i2:16, i3:16)
+  Tensor mOutput_2 = make_tensor(pOutput + 256, Layout<Shape<Int<2>, Int<16>, Int<16>, Int<16>>, Stride<Int<16384>, Int<1024>, Int<16>, Int<1>>>{});  // (i0:2, i1:16, i2:16, i3:16)
+  Tensor mOutput_3 = make_tensor(pOutput + 512, Layout<Shape<Int<2>, Int<16>, Int<16>, Int<16>>, Stride<Int<16384>, Int<1024>, Int<16>, Int<1>>>{});  // (i0:2, i1:16, i2:16, i3:16)
+  Tensor mOutput_4 = make_tensor(pOutput + 768, Layout<Shape<Int<2>, Int<16>, Int<16>, Int<16>>, Stride<Int<16384>, Int<1024>, Int<16>, Int<1>>>{});  // (i0:2, i1:16, i2:16, i3:16)
+  #pragma omp parallel for schedule(static)
+  for (int64_t t = 0; t < 512; ++t) {
+    int64_t const i0 = t / 256;
+    int64_t const i1 = t / 16 % 16;
+    int64_t const i2 = t % 16;
+    int64_t const last = 16;
+    for (int64_t i3 = 0; i3 < last; i3 += kLanes) {
+      constexpr int n = kLanes;
+      vfloat s0_0w = all(0.0f);
+      vfloat s0_1w = all(0.0f);
+      vfloat s0_2w = all(0.0f);
+      vfloat s0_3w = all(0.0f);
+      vfloat s0_0q = all(0.0f);
+      vfloat s0_1q = all(0.0f);
+      vfloat s0_2q = all(0.0f);
+      vfloat s0_3q = all(0.0f);
+      for (int64_t r0 = 0; r0 < 32; ++r0) {
+        for (int64_t r1 = 0; r1 < 3; ++r1) {
+          for (int64_t r2 = 0; r2 < 3; ++r2) {
+            float const rB = mB(i1, r0, r1, r2);
+            vfloat const rA = uint64_t(i2 + r1 - 1) < 16 ? nearby<vfloat>(&mA(i0, i2, i3, r0, r1, r2), -(i3 + r2 - 1), std::min<int64_t>(n, 16 - (i3 + r2 - 1))) : vfloat{};
+            vfloat const v2 = rA * rB;  // aten.conv2d
+            float const rB_2 = mB_2(i1, r0, r1, r2);
+            vfloat const v4 = rA * rB_2;  // aten.conv2d
+            float const rB_3 = mB_3(i1, r0, r1, r2);
+            vfloat const v6 = rA * rB_3;  // aten.conv2d
+            float const rB_4 = mB_4(i1, r0, r1, r2);
+            vfloat const v8 = rA * rB_4;  // aten.conv2d
+            s0_0q = s0_0q + v2;
+            s0_1q = s0_1q + v4;
+            s0_2q = s0_2q + v6;
+            s0_3q = s0_3q + v8;
+          }
+        }
+      }
+      s0_0w = s0_0w + s0_0q;
+      s0_1w = s0_1w + s0_1q;
+      s0_2w = s0_2w + s0_2q;
+      s0_3w = s0_3w + s0_3q;
+      vfloat const s0_0 = s0_0w;
+      vfloat const s0_1 = s0_1w;
+      vfloat const s0_2 = s0_2w;
+      vfloat const s0_3 = s0_3w;
+      vfloat const v1 = math::maximum(s0_0, all(0.0f));  // aten.relu
+      vfloat const v3 = math::maximum(s0_1, all(0.0f));  // aten.relu
+      vfloat const v5 = math::maximum(s0_2, all(0.0f));  // aten.relu
+      vfloat const v7 = math::maximum(s0_3, all(0.0f));  // aten.relu
+      put(&mOutput(i0, i1, i2, i3), v1, n);
+      put(&mOutput_2(i0, i1, i2, i3), v3, n);
+      put(&mOutput_3(i0, i1, i2, i3), v5, n);
+      put(&mOutput_4(i0, i1, i2, i3), v7, n);
+    }
+  }
+}
+
+// attention: 12 lines
+}  // namespace
+
+void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView output) {
+  require(a, "a", {2, 32, 16, 16}, {8192, 256, 16, 1}, kDLFloat, 32);
+  require(b, "b", {64, 32, 3, 3}, {288, 9, 3, 1}, kDLFloat, 32);
+  require(output, "output", {2, 64, 16, 16}, {16384, 256, 16, 1}, kDLFloat, 32);
+
+  float const* const pA = static_cast<float const*>(a.data_ptr());
+  float const* const pB = static_cast<float const*>(b.data_ptr());
+  float* const pOutput = static_cast<float*>(output.data_ptr());
+  loops0(pB, pA, pOutput);
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

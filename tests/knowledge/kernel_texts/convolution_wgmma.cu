@@ -1,0 +1,146 @@
+// begin header
+// conv2d: 1 loop nest.
+//   loops0: 32 x 128 x 1156, sum over 64; 1 stored
+// playbook plan: {"knobs": {}, "recipe": "loops"}
+// contract_wgmma: 29 lines
+constexpr int kThreads = 256;  // a block
+using Index = int;
+// end knobs
+
+// begin access
+// V neighbours in memory, moved in words of up to 16 bytes.
+template <class T, int V>
+struct alignas(sizeof(T) * V < 16 ? sizeof(T) * V : 16) Pack {
+  T lane[V];
+};
+
+template <int Bytes> struct Word { using type = uint4; };
+template <> struct Word<8> { using type = uint2; };
+template <> struct Word<4> { using type = uint32_t; };
+template <> struct Word<2> { using type = unsigned short; };
+template <> struct Word<1> { using type = unsigned char; };
+
+// Once: the data is not needed again, so that it is the first to leave the caches.
+template <bool Once, class P>
+__device__ inline P load(P const* from) {
+  using W = typename Word<(sizeof(P) < 16 ? sizeof(P) : 16)>::type;
+  constexpr int kWords = sizeof(P) / sizeof(W);
+  union Bits {
+    W word[kWords];
+    P pack;
+    __device__ Bits() {}
+  } bits;
+  UNROLL
+  for (int w = 0; w < kWords; ++w) {
+    W const* at = reinterpret_cast<W const*>(from) + w;
+    bits.word[w] = Once ? __ldcs(at) : *at;
+  }
+  return bits.pack;
+}
+
+template <bool Once, class P>
+__device__ inline void store(P* to, P const& pack) {
+  using W = typename Word<(sizeof(P) < 16 ? sizeof(P) : 16)>::type;
+  UNROLL
+  for (int w = 0; w < int(sizeof(P) / sizeof(W)); ++w) {
+    W const word = reinterpret_cast<W const*>(&pack)[w];
+    W* at = reinterpret_cast<W*>(to) + w;
+    if (Once) { __stcs(at, word); } else { *at = word; }
+  }
+}
+
+// A tensor's memory as packs of V elements.
+template <int V, class T>
+__device__ inline Pack<T, V> const* packs(T const* start) { return reinterpret_cast<Pack<T, V> const*>(start); }
+template <int V, class T>
+__device__ inline Pack<T, V>* packs(T* start) { return reinterpret_cast<Pack<T, V>*>(start); }
+
+// Whether packs of V elements may be moved from all of these on.
+template <int V, class... T>
+bool aligned(T const*... start) {
+  return ((reinterpret_cast<uintptr_t>(start) % std::min<size_t>(sizeof(T) * V, 16) == 0) && ...);
+}
+// end access
+
+// begin arithmetic
+// contract_wgmma: 354 lines
+// end arithmetic
+
+// begin kernel
+// m = i1:128, n = i0:32 x i2:1156, k = r0:4 x r0p:16; shared memory: (128 + 128) x 32 x 2 x 3 x 4, barriers 16 x 3 = 196656 bytes
+struct Contract0 {
+  float const* pB;
+  float const* pA;
+  float* pOutput;
+  static constexpr int M = 128, N = 36992, K = 64, Batches = 1;
+  static constexpr int Products = 3;  // of float32; 1 is plain TF32
+  static constexpr bool Packs = false;
+  static constexpr int StrideA = 64, Columns = 4, Apart = 1156;
+  using BLK_M = Int<128>;
+  using BLK_N = Int<128>;
+  static constexpr int Stages = 3, Blocks = 132;  // at once
+  struct Row {
+    float const* from;
+    bool kept;
+  };
+  CUTE_DEVICE float const* right_start() const { return pA; }
+  CUTE_DEVICE Row row(int batch, int n) const {
+    [[maybe_unused]] Index const i0 = n / 1156;
+    [[maybe_unused]] Index const i2 = n % 1156;
+    return {pA + (i0 * 73984 + i2), n < N};
+  }
+  CUTE_DEVICE float const* left_start(int batch) const {
+    return pB + (0);
+  }
+  CUTE_DEVICE float left(int batch, int m, int k) const {
+    Tensor mB = make_tensor(make_gmem_ptr(pB), Layout<Shape<Int<128>, Int<4>, Int<16>>, Stride<Int<64>, Int<16>, Int<1>>>{});  // (i1:128, r0:4, r0p:16)
+    [[maybe_unused]] Index const i1 = m;
+    [[maybe_unused]] Index const r0 = k / 16;
+    [[maybe_unused]] Index const r0p = k % 16;
+    return mB(i1, r0, r0p);
+  }
+  CUTE_DEVICE int4 step(int k) const {
+    [[maybe_unused]] Index const r0 = k / 16;
+    [[maybe_unused]] Index const r0p = k % 16;
+    return make_int4(r0 * 18496 + r0p * 1156, 0, 0, 0);
+  }
+  CUTE_DEVICE static bool inside(Row const& row, [[maybe_unused]] int4 const& step) {
+    return row.kept;
+  }
+  CUTE_DEVICE void store(int batch, int m, int n, float const (&x)[Columns]) const {
+    Tensor mOutput = make_tensor(make_gmem_ptr(pOutput), Layout<Shape<Int<32>, Int<128>, Int<1156>>, Stride<Int<147968>, Int<1156>, Int<1>>>{});  // (i0:32, i1:128, i2:1156)
+    [[maybe_unused]] Index const i1 = m;
+    float y0[4];
+    [[maybe_unused]] Index const i0 = n / 1156;
+    [[maybe_unused]] Index const i2first = n % 1156;
+    UNROLL
+    for (int j = 0; j < 4; ++j) {
+      [[maybe_unused]] Index const i2 = i2first + j;
+      float const s0 = x[j];
+      y0[j] = float(s0);
+    }
+    Index const i2 = i2first;
+    *reinterpret_cast<float4*>(&mOutput(i0, i1, i2)) = make_float4(y0[0], y0[1], y0[2], y0[3]);
+  }
+};
+// Memory for what passes between kernels, from the caller's allocator, in the order of the stream.
+struct Arena {
+  tvm::ffi::Tensor held;
+  Arena(int64_t bytes, DLDevice device)
+      : held(tvm::ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, {bytes}, DLDataType{kDLUInt, 8, 1}, device)) {}
+  char* start() const { return static_cast<char*>(held.data_ptr()); }
+// contract_wgmma: 34 lines
+void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView output) {
+  require(a, "a", {32, 64, 34, 34}, {73984, 1156, 34, 1}, kDLFloat, 32);
+  require(b, "b", {128, 64, 1, 1}, {64, 1, 1, 1}, kDLFloat, 32);
+  require(output, "output", {32, 128, 34, 34}, {147968, 1156, 34, 1}, kDLFloat, 32);
+
+  cudaStream_t const stream = stream_of(output);
+  float const* const pA = static_cast<float const*>(a.data_ptr());
+  float const* const pB = static_cast<float const*>(b.data_ptr());
+  float* const pOutput = static_cast<float*>(output.data_ptr());
+  { background::check_aligned(pOutput); Arena const held(background::HeldBytes<Contract0>, output.device()); background::launch(Contract0{pB, pA, pOutput}, held.start(), stream); }
+  launched();
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+// end entry

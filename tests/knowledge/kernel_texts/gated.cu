@@ -1,0 +1,79 @@
+// begin header
+// output(m,n,l) = sum over k of a(m,k,l) * c_(n,k,l); x = (x / (T(1) + std::exp(-x))) * x
+// M=512 N=512 K=256 L=1, bfloat16: 134217728 FLOPs, 1048576 bytes (every operand once)
+// tile: block 64 x 64 x 64, 2 warpgroups that take tiles in turn, clusters of 2 in M, float32 sums
+//   shared memory: A 64 x 64 x 8 x 2 = 65536 bytes, B 64 x 64 x 8 x 2 = 65536 bytes, C 32768 bytes
+// playbook plan: {"knobs": {"bm": 64, "bn": 64, "cluster": 2, "group": 8, "kernel": "gemm_wgmma_16bit", "panels": 2, "pingpong": 1, "splits": 1, "stages": 8, "swept": 0}, "recipe": "gemm"}
+// gemm_wgmma_16bit: 24 lines
+using T = bfloat16_t;
+using M = Int<512>;
+using N = Int<512>;
+using K = Int<256>;
+using LayoutA = Layout<Shape<M, K, _1>, Stride<Int<256>, _1, _0>>;  // (M,K,L)
+using LayoutB = Layout<Shape<N, K, _1>, Stride<_1, Int<512>, _0>>;  // (N,K,L)
+using LayoutC = Layout<Shape<M, N, _1>, Stride<Int<512>, _1, _0>>;  // (M,N,L)
+// 1 / y for y >= 1, to one unit of the last place (beyond 2^126, where it is denormal, to four).
+__device__ inline float reciprocal(float y) {
+  float result;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(result) : "f"(y));
+  return result;
+}
+// What follows the product, on one element.
+struct Epilogue {
+  CUTE_DEVICE T operator()(float x, [[maybe_unused]] int m, [[maybe_unused]] int n, [[maybe_unused]] int l) const {
+    x = (x * reciprocal(float(1) + std::exp(-x))) * x;
+    return T(x);
+  }
+};
+// end problem
+
+// begin knobs
+using BLK_M = Int<64>;
+using BLK_N = Int<64>;
+constexpr int Stages = 8;
+constexpr int Cluster = 2;
+constexpr int Group = 8;
+constexpr int Panels = 2;
+constexpr int Splits = 1;
+constexpr int Blocks = 132;
+constexpr int StoreC = 2;
+constexpr bool PingPong = true;
+constexpr bool TensorStore = true;
+constexpr bool Paired = false;
+// gemm_wgmma_16bit: 414 lines
+namespace product {
+
+// Shape, strides in elements and element type the kernel was written for; a dimension of 1 may have any stride.
+void require(tvm::ffi::TensorView t, char const* name, std::initializer_list<int64_t> shape,
+             std::initializer_list<int64_t> strides) {
+  bool fits = t.ndim() == int(shape.size()) && t.dtype().code == kDLBfloat && t.dtype().bits == 8 * sizeof(T);
+  for (int i = 0; fits && i < t.ndim(); ++i) {
+    fits = t.size(i) == shape.begin()[i] && (t.size(i) == 1 || t.stride(i) == strides.begin()[i]);
+  }
+  if (!fits) TVM_FFI_THROW(ValueError) << name << ": other shape, strides or element type than the kernel's";
+  if (t.device().device_type != kDLCUDA) TVM_FFI_THROW(ValueError) << name << ": not in the GPU's memory";
+}
+
+T* data(tvm::ffi::TensorView t) {
+  return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
+}
+
+// A tensor that starts in the middle of a vector cannot be read or written by vectors.
+T* aligned(tvm::ffi::TensorView t, char const* name, int elements) {
+  if (reinterpret_cast<uintptr_t>(data(t)) % (elements * sizeof(T)) != 0) {
+    TVM_FFI_THROW(ValueError) << name << ": its first element is not aligned to " << elements * sizeof(T) << " bytes";
+  }
+  return data(t);
+}
+
+}  // namespace product
+
+void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView c_, tvm::ffi::TensorView output) {
+  product::require(a, "a", {512, 256}, {256, 1});
+  product::require(c_, "c_", {256, 512}, {512, 1});
+  product::require(output, "output", {512, 512}, {512, 1});
+  product::launch(product::aligned(a, "a", 8), product::aligned(c_, "c_", 8), product::aligned(output, "output", 8), product::Epilogue{}, output.device());
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+// end entry

@@ -1,0 +1,123 @@
+// cumsum: 1 loop nest.
+//   loops0: 64 x 100, sum along 100; 1 stored
+// playbook plan: {"knobs": {}, "recipe": "loops"}
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <cute/tensor.hpp>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/function.h>
+
+using namespace cute;
+
+namespace {
+
+// One SIMD register: kLanes elements of each type; a bool is kept as 0 or -1 in 4 bytes.
+constexpr int kLanes = 8;
+typedef float vfloat __attribute__((vector_size(kLanes * 4)));
+typedef int32_t vint __attribute__((vector_size(kLanes * 4)));
+typedef double vdouble __attribute__((vector_size(kLanes * 8)));
+typedef int64_t vlong __attribute__((vector_size(kLanes * 8)));
+typedef vint vmask;
+
+// The number in every lane (subtracting 0 keeps the sign of -0).
+inline vfloat all(float x) { return x - vfloat{}; }
+inline vdouble all(double x) { return x - vdouble{}; }
+inline vint all(int32_t x) { return x + vint{}; }
+inline vlong all(int64_t x) { return x + vlong{}; }
+inline vmask all(bool x) { return -int32_t(x) + vmask{}; }
+
+template <class To, class From> inline To convert(From v) { return __builtin_convertvector(v, To); }
+
+
+// kLanes neighbours in memory, at any address an element may have.
+template <class T> struct Packed {
+  typedef T type __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T)), may_alias));
+};
+template <> struct Packed<bool> { using type = Packed<uint8_t>::type; };
+template <class T> using packed = typename Packed<T>::type;
+template <class V> using lane_t = std::remove_cv_t<std::remove_reference_t<decltype(std::declval<V&>()[0])>>;
+template <class Tile> using stored_t = std::remove_cv_t<typename Tile::value_type>;
+template <int value, class Tile> constexpr bool steps_by() {
+  using Step = std::remove_reference_t<decltype(stride<0>(std::declval<Tile>()))>;
+  return is_constant<value, std::remove_cv_t<Step>>::value;
+}
+// Types that a register converts to and from as a whole; the others go lane by lane.
+template <class T> constexpr bool plain = std::is_arithmetic_v<T>;
+
+// The lanes from `low` on and below `high`, of neighbours in memory; 0 in the others.
+template <class V, class T> inline V nearby(T const* from, int64_t low, int64_t high) {
+  V result{};
+  if constexpr (plain<T>) {
+    if (low <= 0 && high >= kLanes) {
+      result = __builtin_convertvector(*reinterpret_cast<packed<T> const*>(from), V);
+      if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
+    }
+  }
+  for (int64_t k = low > 0 ? low : 0; k < high && k < kLanes; ++k) { result[k] = lane_t<V>(from[k]); }
+  if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
+}
+// The first n lanes, each as a function says; 0 in the others.
+template <class V, class F> inline V gathered(int64_t first, int n, F f) {
+  V result{};
+  for (int k = 0; k < n; ++k) { result[k] = f(first + k, k); }
+  return result;
+}
+template <class F> inline void scattered(int64_t first, int n, F f) {
+  for (int k = 0; k < n; ++k) { f(first + k, k); }
+}
+// The first n lanes to neighbours in memory.
+template <class T, class V> inline void put(T* to, V v, int n) {
+  if constexpr (std::is_same_v<T, bool>) { v = -v; }
+  if constexpr (plain<T>) {
+    if (n == kLanes) {
+      *reinterpret_cast<packed<T>*>(to) = __builtin_convertvector(v, packed<T>);
+      return;
+    }
+  }
+  for (int k = 0; k < n; ++k) { to[k] = T(v[k]); }
+}
+// All lanes joined, in order.
+template <class V, class F> inline auto folded(V v, F f) {
+  auto result = v[0];
+  for (int k = 1; k < kLanes; ++k) { result = f(result, v[k]); }
+  return result;
+}
+
+void loops0(float const* pA, float* pOutput) {
+  Tensor mA = make_tensor(pA, Layout<Shape<Int<64>, Int<100>>, Stride<Int<100>, Int<1>>>{});  // (i0:64, i1:100)
+  Tensor mOutput = make_tensor(pOutput, Layout<Shape<Int<64>, Int<100>>, Stride<Int<100>, Int<1>>>{});  // (i0:64, i1:100)
+  for (int64_t t = 0; t < 1; ++t) {
+    int64_t const last = 64;
+    for (int64_t i0 = 0; i0 < last; i0 += kLanes) {
+      constexpr int n = kLanes;
+      vdouble s0w = all(0.0);
+      for (int64_t i1 = 0; i1 < 100; ++i1) {
+        vfloat const rA = gathered<vfloat>(i0, n, [&](int64_t i0, int k) { return mA(i0, i1); });
+        s0w = s0w + convert<vdouble>(rA);
+        vfloat const s0 = convert<vfloat>(s0w);
+        scattered(i0, n, [&](int64_t i0, int k) { mOutput(i0, i1) = float(s0[k]); });
+      }
+    }
+  }
+}
+
+// attention: 12 lines
+}  // namespace
+
+void run(tvm::ffi::TensorView a, tvm::ffi::TensorView output) {
+  require(a, "a", {64, 100}, {100, 1}, kDLFloat, 32);
+  require(output, "output", {64, 100}, {100, 1}, kDLFloat, 32);
+
+  float const* const pA = static_cast<float const*>(a.data_ptr());
+  float* const pOutput = static_cast<float*>(output.data_ptr());
+  loops0(pA, pOutput);
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
