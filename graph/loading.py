@@ -11,7 +11,7 @@ from graph.export.live_module import is_module, module_source
 from harness.nouns.errors import UserError
 from harness.nouns.reading import cause, read_text
 from harness.nouns.task import Direction
-from harness.tasks.direction import directed
+from harness.tasks.declaring import directed
 from harness.tasks.robust_folder import folder_source, is_robust_folder
 from nodes.state import TaskInput
 

@@ -14,7 +14,7 @@ from harness.nouns.errors import UserError
 from harness.nouns.task import DESCRIBE_S, Direction
 from harness.nouns.tier import TierChoice
 from harness.nouns.verdict import Precision, Verdict
-from harness.tasks.direction import directed
+from harness.tasks.declaring import directed
 from nodes.state import TaskInput
 from tools.judges import open_judge, open_module_judge
 

@@ -14,8 +14,8 @@ from graph.loading import load_task
 from graph.runs.suite_record import SuiteTask
 from harness.nouns.errors import UserError
 from harness.nouns.task import Direction, Task
+from harness.tasks.declaring import alone
 from harness.tasks.numbers import place_of, with_numbers
-from harness.tasks.one_workload import alone
 from harness.tasks.robust_folder import is_robust_folder
 from knowledge.suites import bundled
 from nodes.state import TaskInput

@@ -1,7 +1,8 @@
-"""Outputs that hold a kernel to nothing: a draw that makes them is no trial."""
+"""Whether results are numbers, and whether they hold a kernel to anything: a draw that does not is no trial."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -33,3 +34,15 @@ def _emptiness(sample: torch.Tensor) -> str:
     if sample.numel() > 1 and bool((finite == finite[0]).all()):
         return f"PyTorch's outputs are {float(finite[0]):.3g} everywhere"
     return ""
+
+
+def all_finite(results: Sequence[torch.Tensor]) -> bool:
+    """Whether every element of these is a finite number."""
+    return all(map(_is_finite, results))
+
+
+def _is_finite(result: torch.Tensor) -> bool:
+    """By both ends, of which one is NaN where any element is: one pass that writes nothing."""
+    if not result.is_floating_point() or not result.numel():
+        return True
+    return all(math.isfinite(end) for end in result.aminmax())

@@ -7,21 +7,19 @@ alike: a softmax over 400,000 columns is as strict as a matrix product.
 Where reference or oracle is infinite or NaN a result must be what either says: the reference overflowed on its way, or
 lost a sign with what vanished, and a better formula need not. Where the reference overflowed on its way, a result may
 be infinite, NaN or zero as well: an fma overflows elsewhere, and a number over an infinity is zero. Among special
-inputs the reference is not always defined: see `Scope` (`harness/checks/expected.py`).
+inputs the reference is not always defined: see `Scope`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 
-from harness.checks.expected import Expected as Expected
-from harness.checks.expected import Further as Further
-from harness.checks.expected import Scope as Scope
-from harness.checks.flags import no_flags
+from harness.checks.choices import Choice
 from harness.checks.pattern import pattern_of
 from harness.checks.threads import Mapped, side_by_side
 from harness.nouns.verdict import FirstBad, OutputError
@@ -55,6 +53,48 @@ PIECES = {"cpu": 1 << 17, "cuda": 1 << 24}
 """Elements compared at a time: 1 MiB in float64, which stay in a core's cache; 128 MiB on a GPU, one launch each."""
 
 
+Scope = Literal["all", "defined", "reduced", "finite"]
+"""What is compared: all elements; or those on which reference and oracle agree in kind (NaN, an infinity, finite) and
+roughly in size; or the same for reductions, where a NaN may be an infinity instead, and the other way round: a running
+mean of inf is NaN, the sum over the count is inf; or those that are finite, for products, where 0 * inf depends on
+which terms are left out, and a result may be NaN: sums and differences of blocks, made first, spread it."""
+
+
+@dataclass(frozen=True)
+class Further:
+    """What else is right about an output: any indices that `choice` accepts, and what `others` say.
+
+    Those are the oracle's with each rounding on the way, to a whole number for instance, taken to the other side where
+    float error may have done that. `explained`, asked where they do not tell, are the oracle's with each of those taken
+    as PyTorch has, and as the candidate has.
+    """
+
+    choice: Choice | None = None
+    others: tuple[torch.Tensor, ...] = ()
+    explained: Callable[[], tuple[torch.Tensor, ...]] | None = None
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What one output should be: `oracle` by a forward in float64, `reference` as PyTorch has it.
+
+    Without an oracle the reference stands in its place, and `noise` says how far off (scaled) it may be; with one, how
+    far PyTorch's results on such inputs are, where that is known of more than this one. `tolerance`:
+    errors so many times as large as the reference's own allow are right. `further` is asked where a result seems wrong.
+    `reached` says of a result that is finite where the reference is not: where is it wrong for what is not finite
+    among the inputs?
+    """
+
+    name: str
+    oracle: torch.Tensor
+    reference: torch.Tensor
+    scope: Scope = "all"
+    noise: float = 0.0
+    tolerance: float = 1.0
+    further: Callable[[], Further] | None = None
+    reached: Callable[[torch.Tensor], torch.Tensor] | None = None
+
+
 def compare(got: torch.Tensor, expected: Expected, draws: Sequence[Expected] = ()) -> OutputError:
     """The error of one output; `bad_fraction` above 0 is a wrong output. Shapes and types agree by construction.
 
@@ -72,6 +112,16 @@ def compare(got: torch.Tensor, expected: Expected, draws: Sequence[Expected] = (
     if not lost.any() or not (lost := lost & expected.reached(got)).any():
         return error
     return with_wrong(error.model_copy(update={"max_scaled": math.inf}), lost, got, expected)
+
+
+def no_flags(result: torch.Tensor) -> torch.Tensor:
+    """Which elements of a bool tensor hold other bytes than 0 and 1, which compare like True and compute like no bool.
+
+    None of a tensor of another type.
+    """
+    if result.dtype != torch.bool:
+        return torch.zeros_like(result, dtype=torch.bool)
+    return result.view(torch.uint8) > 1
 
 
 def floor_of(dtype: torch.dtype) -> float:

@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 import torch
 
-from harness.checks.errors import MULTIPLE, UNDEFINED, with_wrong
-from harness.checks.expected import Expected
+from harness.checks.errors import MULTIPLE, UNDEFINED, Expected, with_wrong
 from harness.nouns.verdict import OutputError
 
 LOOKED_AT = 1 << 20

@@ -33,8 +33,7 @@ from harness.screen.imports import screen_library
 from harness.screen.source import screen_source
 from harness.screen.static_data import screen_load_time, screen_static_data
 from harness.targets.target import Target
-from harness.tasks.describing import describe_task
-from harness.tasks.drawing import draw_arguments
+from harness.tasks.describing import describe_task, draw_arguments
 from harness.wire.job import AsCalledJob
 from harness.wire.telling import tell
 

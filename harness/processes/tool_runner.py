@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.candidate.tool_runner import FAILED as FAILED
+from harness.candidate.tool_runner import UNWRITTEN
 from harness.isolation.policy import Access, Limits
 from harness.isolation.process import Completed, run_isolated
 from harness.nouns.candidate import TargetName
+from harness.nouns.sanitizer_run import Finding
 from harness.nouns.task import ScalarSpec, Signature
 from harness.nouns.tier import Tier
 from harness.processes.candidate_process import PROGRAMS, access_to, environment, runtime_library
@@ -20,6 +24,7 @@ from harness.wire.layout import span_bytes, values_file
 
 _SOLO = PROGRAMS / "tool_runner.py"
 _ORDER = "order.json"
+_LEFT = re.compile(rf"^{UNWRITTEN} (?P<name>\S+): (?P<count>\d+) of (?P<words>\d+), .* (?P<first>\d+)$", re.MULTILINE)
 CALL_FAILED = "the call failed"
 """Begins the sentence on a kernel that raised an error, on arguments of its own task."""
 
@@ -96,6 +101,13 @@ def _busy() -> str:
     """That others took the time, too: what ends soon by itself may not where more wants to run than can."""
     load, processors = os.getloadavg()[0], len(os.sched_getaffinity(0))
     return f"; the machine was busy (load {load:.0f} on {processors} processors)" if load > processors else ""
+
+
+def unwritten(text: str) -> Iterator[Finding]:
+    """A finding for each output that a call has not written everywhere, as the process's stderr names them."""
+    for left in _LEFT.finditer(text):
+        share = f"{left['count']} of the {left['words']} words of 4 bytes, from word {left['first']} on"
+        yield Finding(kind="unwritten output", message=f"{left['name']} is not written everywhere: {share}.")
 
 
 def argument_bytes(signature: Signature) -> int:

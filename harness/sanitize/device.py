@@ -19,8 +19,7 @@ from harness.nouns.build import Build
 from harness.nouns.sanitizer_run import MAX_FINDINGS, Finding, SanitizerRun
 from harness.nouns.task import Signature
 from harness.nouns.tier import Tier
-from harness.processes.tool_runner import Tool, argument_bytes, run_alone, why_unfinished
-from harness.sanitize.unwritten import unwritten
+from harness.processes.tool_runner import Tool, argument_bytes, run_alone, unwritten, why_unfinished
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 LIMIT_S = 10.0

@@ -19,8 +19,7 @@ from harness.nouns.build import Build
 from harness.nouns.sanitizer_run import Finding, SanitizerRun
 from harness.nouns.task import Signature, TensorSpec
 from harness.nouns.tier import Tier
-from harness.processes.tool_runner import Tool, argument_bytes, run_alone, why_unfinished
-from harness.sanitize.unwritten import unwritten
+from harness.processes.tool_runner import Tool, argument_bytes, run_alone, unwritten, why_unfinished
 from harness.wire.layout import span_bytes
 
 TOOL = "address, undefined"

@@ -29,7 +29,7 @@ from harness.nouns.verdict import Timing
 from harness.profile.device import profile_on_device
 from harness.sanitize import device
 from harness.sanitize.shrinking import small
-from harness.targets.hardware import gpu_facts
+from harness.targets.ceilings import gpu_facts
 
 _REMEDY = "Use --target cpu: it runs on every machine."
 _ASK_S = 20.0

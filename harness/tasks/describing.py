@@ -1,4 +1,4 @@
-"""From a task file's text to a `Task`, in a child process that has torch."""
+"""From a task file's text to a `Task`, and to its own inputs and weights, in a child process that has torch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from harness.isolation.policy import Access, Limits, Needs
 from harness.nouns.errors import UserError
 from harness.nouns.events import Describing, Event
-from harness.nouns.task import DESCRIBE_S, Task
+from harness.nouns.task import DESCRIBE_S, Task, Workload
 from harness.nouns.tier import Tier
 from harness.processes.trusted_child import JobDiedError, JobTookTooLongError, warm_parent
 from harness.wire.telling import overhearing, tell
@@ -56,3 +56,12 @@ def describe_task(
     if (task.source, task.name) != (source, name):
         raise UserError(f"{name}: what it says of itself is another task.", "Try it in plain Python.")
     return task
+
+
+def draw_arguments(task: Task, workload: Workload, folder: Path, *, tier: Tier) -> None:
+    """Fill `folder` with what the file gives for a workload; `Tool.values` takes it. Raises `UserError`."""
+    payload = {"source": task.source, "name": task.name, "variant": workload.variant.model_dump(mode="json")}
+    try:
+        warm_parent().run("draw", payload, tier=tier, cwd=folder, limits=LIMITS)
+    except JobDiedError as died:
+        raise UserError(f"{task.name}: drawing its inputs ended, {died.reason}.", "Is there enough memory?") from died

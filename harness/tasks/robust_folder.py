@@ -20,7 +20,7 @@ from harness.nouns.errors import UserError
 from harness.nouns.frozen import LONGEST_NAME
 from harness.nouns.reading import read_text
 from harness.nouns.task import Direction
-from harness.tasks.direction import directed
+from harness.tasks.declaring import directed
 
 MOST_BYTES = 1 << 20
 """No config or file of functions is larger."""

@@ -7,9 +7,8 @@ from functools import partial
 
 import torch
 
-from harness.checks.emptiness import emptiness
+from harness.checks.emptiness import all_finite, emptiness
 from harness.checks.families import MILDER, STIRRED
-from harness.checks.finite import all_finite
 from harness.checks.stirring import MANNERS
 from harness.nouns.errors import UserError
 from harness.nouns.task import TensorSpec

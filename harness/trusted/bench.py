@@ -13,9 +13,9 @@ import torch
 
 from harness.checks.discrete import base_of
 from harness.checks.distributions import UNTOUCHED, draw, plant_nan, sprinkle, stretch
+from harness.checks.emptiness import all_finite
 from harness.checks.families import SINGLE, SPECIAL, STIRRED, UPSTREAM
 from harness.checks.filters import Influence
-from harness.checks.finite import all_finite
 from harness.checks.stirring import PLANTED_BESIDE, Manner, Stirring, exchange_in_rows, touch_few
 from harness.checks.structure import Structure
 from harness.checks.trained import FAR_BESIDE, Trained

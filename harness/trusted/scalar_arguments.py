@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from harness.checks.finite import all_finite
+from harness.checks.emptiness import all_finite
 from harness.nouns.errors import UserError
 from harness.nouns.task import ScalarSpec, Signature
 from harness.trusted.link import Numbers

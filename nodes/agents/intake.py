@@ -13,7 +13,7 @@ from harness.nouns.errors import UserError
 from harness.nouns.task import Direction, Task
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import precision_on
-from harness.tasks.direction import directed
+from harness.tasks.declaring import directed
 from nodes.agents.reviewer import require_reviewer
 from nodes.settings import Settings
 from nodes.state import Best, RunState

@@ -8,7 +8,7 @@ from functools import partial
 from harness.judging.device_lock import held_s
 from harness.nouns.errors import CutegenError, UserError
 from harness.nouns.sanitizer_run import SanitizerRun
-from harness.tasks.direction import directed
+from harness.tasks.declaring import directed
 from nodes.agents.ablator import Accepted, ablated, left
 from nodes.agents.generator import inspirations
 from nodes.agents.intake import described

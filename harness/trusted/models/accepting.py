@@ -21,11 +21,10 @@ from harness.nouns.events import WholeModel
 from harness.nouns.verdict import Interval
 from harness.trusted.devices import open_device
 from harness.trusted.models.conditions import conditions
-from harness.trusted.models.footprint import bytes_of
-from harness.trusted.models.holding import Whole, beside_baselines, by_turns, errors_of, ratio, wrong_with
+from harness.trusted.models.footprint import bytes_of, peak_bytes
+from harness.trusted.models.holding import Whole, beside_baselines, call_by_turns, errors_of, ratio, wrong_with
 from harness.trusted.models.inside_inductor import accept_inside
 from harness.trusted.models.leaving import Leaving, copied
-from harness.trusted.models.peak import peak_bytes
 from harness.trusted.models.whole_compiled import CompiledWhole, compile_whole
 from harness.trusted.reach import tensors_of
 from harness.trusted.reference import Reference, one_line
@@ -135,7 +134,7 @@ def _graphs(whole: Whole, names: tuple[str, ...]) -> _Graphs:
     if wrong or not replayed.kernels.replays:  # type: ignore[union-attr]
         return _Graphs()
     sides = {"plain": whole.call(plain), "replayed": whole.call(replayed)}
-    times = by_turns(sides, whole.device, whole.rounds_s(2) / 2)
+    times = call_by_turns(sides, whole.device, whole.rounds_s(2) / 2)
     speedup, interval = ratio(times["plain"], times["replayed"])
     return _Graphs(interval.low > 1.0, speedup, interval)
 
@@ -163,7 +162,7 @@ def _inside(whole: Whole, names: tuple[str, ...]) -> list[Inside]:
         rest = tuple(other for other in names if other != name)
         sides[name] = whole.with_regions(rest) if rest or whole.graphs else whole.reference.model
     calls = {name: whole.call(module) for name, module in sides.items()}
-    times = by_turns(calls, whole.device, whole.rounds_s(1))
+    times = call_by_turns(calls, whole.device, whole.rounds_s(1))
     return [_said(name, *ratio(times[name], times["all"])) for name in names]
 
 

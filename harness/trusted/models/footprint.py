@@ -1,16 +1,24 @@
-"""What a call of a model needs of memory, told without the memory: by the sizes of its tensors while they live."""
+"""What a call of a model needs of memory: by the sizes of its tensors while they live, or as measured."""
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import time
 import weakref
+from collections.abc import Callable, Iterable
+from itertools import accumulate
 from typing import Any
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+from harness.trusted.device import Device
+
+_MEMORY = "[memory]"
 
 
 class FollowedEnough(BaseException):
@@ -55,6 +63,36 @@ class Footprint(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _give_back(self, place: int, size: int) -> None:
         self._held -= size
         self._seen.pop(place, None)
+
+
+def peak_bytes(device: Device, call: Callable[[], object]) -> int:
+    """The most that PyTorch handed out at one time during a call, beyond what was held before.
+
+    What kernels ask of the system themselves is in it on a GPU alone.
+    """
+    gc.collect()
+    return _of_gpu(device, call) if device.queues else _of_processor(call)
+
+
+def _of_gpu(device: Device, call: Callable[[], object]) -> int:
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    call()
+    device.finish()
+    return int(torch.cuda.max_memory_allocated()) - before
+
+
+def _of_processor(call: Callable[[], object]) -> int:
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        call()
+    recorded = profiler.profiler.kineto_results.events()
+    return most(event.nbytes() for event in recorded if event.name() == _MEMORY)
+
+
+def most(changes: Iterable[int]) -> int:
+    """The highest sum of what was taken, less what was given back, in its order."""
+    return max(0, *accumulate(changes, initial=0), 0)
 
 
 def bytes_of(tensors: list[torch.Tensor]) -> int:

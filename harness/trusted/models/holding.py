@@ -12,8 +12,7 @@ from typing import Any
 
 import torch
 
-from harness.checks.errors import compare
-from harness.checks.expected import Expected
+from harness.checks.errors import Expected, compare
 from harness.nouns.acceptance import Acceptance, BesideCompiled, not_faster
 from harness.nouns.events import WholeModel
 from harness.nouns.model_budget import FEWEST_ROUNDS
@@ -21,10 +20,12 @@ from harness.nouns.verdict import Interval, OutputError
 from harness.trusted.device import Device
 from harness.trusted.models.footprint import free_bytes
 from harness.trusted.models.leaving import Leaving, copied
+from harness.trusted.models.measuring import seconds
 from harness.trusted.models.whole_compiled import CompiledWhole
 from harness.trusted.oracle import Oracle
 from harness.trusted.reference import Reference, Value, one_line
 from harness.trusted.timing.statistics import median_ratio
+from harness.trusted.timing.turns import by_turns
 from harness.wire.job import AcceptJob
 from harness.wire.telling import tell
 
@@ -166,7 +167,7 @@ def beside_baselines(
     sides = {"eager": whole.call(whole.reference.model)}
     sides |= {f"fast {mode}": whole.call(module) for mode, module in fast.items()}
     sides |= {f"compiled {each.mode}": each.call for each in compiled if each.call}
-    times = by_turns(sides, whole.device, whole.rounds_s(0))
+    times = call_by_turns(sides, whole.device, whole.rounds_s(0))
     mode = min(fast, key=lambda each: median(times[f"fast {each}"]))
     mine = times[f"fast {mode}"]
     speedup, interval = ratio(times["eager"], mine)
@@ -192,24 +193,13 @@ def _beside(compiled: CompiledWhole, theirs: list[float] | None, mine: list[floa
     return BesideCompiled(mode=compiled.mode, ms=median(theirs) * 1e3, speedup=speedup, interval=interval)
 
 
-def by_turns(sides: dict[str, Call], device: Device, limit_s: float) -> dict[str, list[float]]:
-    """Seconds of each side's call, one of each in a round, in an order that turns. There are enough rounds for an
-    interval, however little time there is."""
+def call_by_turns(sides: Mapping[str, Call], device: Device, limit_s: float) -> dict[str, list[float]]:
+    """Seconds of each side's call. There are enough rounds for an interval, however little time there is."""
     for call in sides.values():
         call()
     device.finish()
-    names = list(sides)
-    times: dict[str, list[float]] = {name: [] for name in names}
-    began, rounds = time.perf_counter(), 0
-    while rounds < FEWEST_ROUNDS or (rounds < MAX_ROUNDS and time.perf_counter() - began < limit_s):
-        turn = rounds % len(names)
-        for name in (*names[turn:], *names[:turn]):
-            started = time.perf_counter()
-            sides[name]()
-            device.finish()
-            times[name].append(time.perf_counter() - started)
-        rounds += 1
-    return times
+    clocked = {name: partial(seconds, call, device.finish) for name, call in sides.items()}
+    return by_turns(clocked, least=FEWEST_ROUNDS, most=MAX_ROUNDS, limit_s=limit_s)
 
 
 def ratio(slow: list[float], fast: list[float]) -> tuple[float, Interval]:

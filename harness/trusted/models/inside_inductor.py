@@ -15,7 +15,7 @@ import torch
 from harness.nouns.acceptance import Acceptance, Inside, compiled_in
 from harness.nouns.events import WholeModel
 from harness.trusted.models.ending import Timer, ended_after
-from harness.trusted.models.holding import Call, Whole, beside_baselines, by_turns, errors_of, ratio, wrong_with
+from harness.trusted.models.holding import Call, Whole, beside_baselines, call_by_turns, errors_of, ratio, wrong_with
 from harness.trusted.models.whole_compiled import CompiledWhole
 from harness.trusted.reference import one_line
 from harness.trusted.timing.compiled import WARM_CALLS
@@ -101,7 +101,7 @@ def _tried(trials: _Trials, name: str) -> Inside:
     if why := wrong_with(whole, lambda: module):
         return Inside(name=name, places=places, dropped=why)
     tell(WholeModel(doing=f"timing the compiled model with the kernel {name} and without"))
-    times = by_turns({"without": trials.best, "with": whole.call(module)}, whole.device, _rounds_s(trials))
+    times = call_by_turns({"without": trials.best, "with": whole.call(module)}, whole.device, _rounds_s(trials))
     speedup, interval = ratio(times["without"], times["with"])
     gains = interval.low > 1.0
     if gains:

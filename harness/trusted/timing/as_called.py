@@ -23,6 +23,7 @@ from harness.nouns.verdict import SHORT_MS
 from harness.trusted.devices import open_device
 from harness.trusted.reference import Reference
 from harness.trusted.timing.statistics import median_ratio
+from harness.trusted.timing.turns import by_turns
 from harness.wire.job import AsCalledJob
 
 BURST_S = 0.015
@@ -62,7 +63,7 @@ def time_as_called(job: AsCalledJob) -> dict[str, Any]:
     kept = (partial(_keeping, last, 0, sides[0]), partial(_keeping, last, 1, sides[1]))
     with torch.no_grad():
         compare = partial(_require_alike, reference, last)
-        found = _by_turns(kept, device.finish, job.limit_s, queues=device.queues, compare=compare)
+        found = _timed_by_turns(kept, device.finish, job.limit_s, queues=device.queues, compare=compare)
         if device.queues and found["back_to_back"]["baseline_ms"] < SHORT_MS:
             found |= graphed(sides, device.finish, captured)
         return found
@@ -88,13 +89,12 @@ def graphed(sides: tuple[Call, Call], finish: Call, capture: Callable[[Call], Ca
     try:
         replays = (capture(sides[0]), capture(sides[1]))
         calls = min(_calls(replay, finish) for replay in replays)
-        seconds: tuple[list[float], list[float]] = ([], [])
-        for number in range(MIN_ROUNDS):
-            for side in (0, 1) if number % 2 else (1, 0):
-                seconds[side].append(_burst(replays[side], finish, calls, waiting=False) / GRAPHED_CALLS)
+        bursts = {str(side): partial(_burst, replay, finish, calls) for side, replay in enumerate(replays)}
+        baseline, drop_in = by_turns(bursts, least=MIN_ROUNDS, most=MIN_ROUNDS, limit_s=0.0).values()
     except RuntimeError as error:
         return {"graphed": None, "ungraphed": " ".join(str(error).split())[:MOST_SAID]}
-    return {"graphed": _summed(*seconds), "ungraphed": ""}
+    shared = ([spent / GRAPHED_CALLS for spent in side] for side in (baseline, drop_in))
+    return {"graphed": _summed(*shared), "ungraphed": ""}
 
 
 def _loaded(file: Path, library: Path) -> ModuleType:
@@ -120,20 +120,19 @@ def _require_alike(reference: Reference, last: Sequence[object]) -> None:
             raise RuntimeError("its results are not the reference's while it is timed")
 
 
-def _by_turns(
+def _timed_by_turns(
     sides: tuple[Call, Call], finish: Call, limit_s: float, *, queues: bool, compare: Call = lambda: None
 ) -> dict[str, Any]:
     waits = {"back_to_back": False, "synchronized": True} if queues else {"back_to_back": False}
     calls = min(_calls(side, finish) for side in sides)
-    found: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in waits}
-    began, rounds = time.perf_counter(), 0
-    while rounds < MIN_ROUNDS or (rounds < MAX_ROUNDS and time.perf_counter() - began < limit_s):
-        for name, waiting in waits.items():
-            for side in (0, 1) if rounds % 2 else (1, 0):
-                found[name][side].append(_burst(sides[side], finish, calls, waiting=waiting))
-            compare()
-        rounds += 1
-    return {"rounds": rounds, "synchronized": None} | {name: _summed(*seconds) for name, seconds in found.items()}
+    bursts = {  # in this order each side goes before the other as often as behind it, however it is waited for
+        f"{name} {number}": partial(_burst, side, finish, calls, waiting=waiting)
+        for number, side in enumerate(sides)
+        for name, waiting in waits.items()
+    }
+    found = by_turns(bursts, least=MIN_ROUNDS, most=MAX_ROUNDS, limit_s=limit_s, after=compare)
+    told = {name: _summed(found[f"{name} 0"], found[f"{name} 1"]) for name in waits}
+    return {"rounds": len(found["back_to_back 0"]), "synchronized": None} | told
 
 
 def _calls(side: Call, finish: Call) -> int:
@@ -144,7 +143,7 @@ def _calls(side: Call, finish: Call) -> int:
     return max(1, min(MOST_CALLS, int(BURST_S / _burst(side, finish, 1, waiting=True))))
 
 
-def _burst(side: Call, finish: Call, calls: int, *, waiting: bool) -> float:
+def _burst(side: Call, finish: Call, calls: int, *, waiting: bool = False) -> float:
     """Seconds a call, up to the end of the last one's work."""
     began = time.perf_counter()
     for _ in range(calls):

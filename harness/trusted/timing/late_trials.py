@@ -16,8 +16,7 @@ from itertools import pairwise
 
 import torch
 
-from harness.checks.errors import MULTIPLE, floor_of, own_error, scaled_error
-from harness.checks.expected import Scope
+from harness.checks.errors import MULTIPLE, Scope, floor_of, own_error, scaled_error
 from harness.checks.families import OFFSETS, SINGLE, SPECIAL, STIRRED
 from harness.nouns.caller import USUAL, callers
 from harness.nouns.errors import UserError

@@ -15,7 +15,7 @@ from harness.judging.protocol import JudgeOrder
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import AsCalled, CallerTiming, Interval, Timing
 from harness.trusted.timing import as_called as timing_as_called
-from harness.trusted.timing.as_called import GRAPHED_CALLS, MIN_ROUNDS, _by_turns, graphed
+from harness.trusted.timing.as_called import GRAPHED_CALLS, MIN_ROUNDS, _timed_by_turns, graphed
 from tools.judges import open_judge
 from tools.wording import say_headline, say_other_clocks
 
@@ -114,11 +114,11 @@ def test_sides_take_turns_and_are_waited_for_as_a_caller_would(monkeypatch: pyte
         now += seconds
 
     sides = (lambda: side("eager", 0.004), lambda: side("drop-in", 0.002))
-    told = _by_turns(sides, lambda: seen.append("|"), 0.0, queues=True)
+    told = _timed_by_turns(sides, lambda: seen.append("|"), 0.0, queues=True)
     assert told["rounds"] == MIN_ROUNDS
     for way in ("back_to_back", "synchronized"):
         assert (told[way]["ms"], told[way]["baseline_ms"]) == (pytest.approx(2.0), pytest.approx(4.0))
-    assert _by_turns(sides, lambda: None, 0.0, queues=False)["synchronized"] is None
+    assert _timed_by_turns(sides, lambda: None, 0.0, queues=False)["synchronized"] is None
     turns = [one for one, other in pairwise(seen) if one != "|" and other == "|"]
     assert turns.count("eager") > 2 * MIN_ROUNDS, "each is waited for in half of the bursts"
 

@@ -21,7 +21,7 @@ from graph.cli.main import app
 from graph.packages.form import export
 from graph.runs.record import RunRecord
 from harness.nouns.errors import UserError
-from harness.tasks.direction import directed
+from harness.tasks.declaring import directed
 
 MASKED = '''
 """A forward pass over what a mask keeps."""

@@ -16,7 +16,7 @@ from harness.isolation.tiers import resolve_tier
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import UserError
 from harness.nouns.task import Task
-from harness.tasks.direction import directed
+from harness.tasks.declaring import directed
 from harness.trusted.facts.describing import describe
 
 CHEATS = Path(__file__).parents[2] / "cheats"

@@ -25,7 +25,7 @@ from graph.suites.folder import SuiteFolder, create_suite
 from graph.suites.kernelbench import Scored, Scores, Scoring, chosen_ids
 from graph.suites.kernelbench_child import scores
 from harness.nouns.errors import MachineError, UserError
-from harness.tasks.direction import directed
+from harness.tasks.declaring import directed
 from nodes.settings import Settings
 
 EVALUATOR = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.checks.expected import Expected
+from harness.checks.errors import Expected
 from harness.checks.small_results import wrong_small_ones
 
 X = torch.cat([torch.linspace(-60, 60, 4001), torch.tensor([-90.0, 2e-6, -3e-6])])

@@ -10,9 +10,7 @@ from harness.building.toolchain import cuda_compiler
 from harness.isolation.policy import Limits
 from harness.machine.gpu import GENERATIONS, Gpu, find_gpu, generation
 from harness.nouns.errors import MachineError
-from harness.targets.ceilings import Ceilings
-from harness.targets.hardware import compile_probe, facts_of, gpu_facts, parse_probe
-from harness.targets.measured import measured_once, run_probe
+from harness.targets.ceilings import Ceilings, compile_probe, facts_of, gpu_facts, measured_by, parse_probe, run_probe
 
 PRINTED = """\
 multiprocessors 132
@@ -64,25 +62,27 @@ def test_measuring_again_keeps_the_higher_of_each(tmp_path, monkeypatch):
     answers = iter([Ceilings(gb_s=1, gflop_s=5), Ceilings(gb_s=2, gflop_s=4), Ceilings(gb_s=1.5, gflop_s=4)])
 
     def measure(folder):
-        assert folder.is_dir()
+        assert (folder / "probe.cpp").is_file()
         return next(answers)
 
-    assert measured_once("key", Ceilings, measure, again=False) == Ceilings(gb_s=1, gflop_s=5)
-    assert measured_once("key", Ceilings, measure, again=False) == Ceilings(gb_s=1, gflop_s=5)
-    assert measured_once("key", Ceilings, measure, again=True) == Ceilings(gb_s=2, gflop_s=5)
-    assert measured_once("key", Ceilings, measure, again=False) == Ceilings(gb_s=2, gflop_s=5)
-    assert measured_once("other", Ceilings, measure, again=False) == Ceilings(gb_s=1.5, gflop_s=4)
+    assert measured_by("probe.cpp", "key", Ceilings, measure, again=False) == Ceilings(gb_s=1, gflop_s=5)
+    assert measured_by("probe.cpp", "key", Ceilings, measure, again=False) == Ceilings(gb_s=1, gflop_s=5)
+    assert measured_by("probe.cpp", "key", Ceilings, measure, again=True) == Ceilings(gb_s=2, gflop_s=5)
+    assert measured_by("probe.cpp", "key", Ceilings, measure, again=False) == Ceilings(gb_s=2, gflop_s=5)
+    assert measured_by("probe.cpp", "other", Ceilings, measure, again=False) == Ceilings(gb_s=1.5, gflop_s=4)
 
 
 @pytest.mark.parametrize("left", [b"", b"{", b'{"gb_s": 3}', b'{"gb_s": 3, "gflop_s": "many"}', b"\xff\x00"])
 def test_what_a_power_cut_left_of_the_ceilings_is_measured_anew(tmp_path, monkeypatch, left):
     monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path))
     answers = iter([Ceilings(gb_s=1, gflop_s=5), Ceilings(gb_s=2, gflop_s=4)])
-    measured_once("key", Ceilings, lambda folder: next(answers), again=False)
+    measured_by("probe.cpp", "key", Ceilings, lambda folder: next(answers), again=False)
     (kept,) = tmp_path.glob("machine/*/*/ceilings.json")
     kept.write_bytes(left)
     for _ in range(2):
-        assert measured_once("key", Ceilings, lambda folder: next(answers), again=False) == Ceilings(gb_s=2, gflop_s=4)
+        assert measured_by("probe.cpp", "key", Ceilings, lambda folder: next(answers), again=False) == Ceilings(
+            gb_s=2, gflop_s=4
+        )
 
 
 def test_a_probe_that_cannot_be_built_or_run_is_the_machines_fault(tmp_path):

@@ -19,7 +19,7 @@ from harness.nouns.errors import UserError
 from harness.nouns.task import ScalarSpec, Signature, Task, TensorSpec, Workload
 from harness.processes.tool_runner import FAILED, Tool, argument_bytes, run_alone, why_unfinished
 from harness.targets.cpu import CpuTarget
-from harness.tasks.drawing import draw_arguments
+from harness.tasks.describing import draw_arguments
 from harness.trusted.facts.drawing import storage_bytes
 
 KERNEL = """\

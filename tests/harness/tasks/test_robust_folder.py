@@ -10,7 +10,7 @@ import pytest
 
 from harness.nouns.errors import UserError
 from harness.nouns.task import Task
-from harness.tasks.direction import directed
+from harness.tasks.declaring import directed
 from harness.tasks.robust_folder import folder_source, is_robust_folder
 from harness.trusted.facts.describing import describe
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from harness.trusted.models import holding
-from harness.trusted.models.peak import most
+from harness.trusted.models.footprint import most
 from harness.trusted.reference import Reference
 
 SOURCE = """

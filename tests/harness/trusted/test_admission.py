@@ -6,7 +6,7 @@ import pytest
 import torch
 from python_kernels import SIGNATURE, SOURCE, bench_of, right
 
-from harness.checks.finite import all_finite
+from harness.checks.emptiness import all_finite
 from harness.nouns.task import Signature, TensorSpec
 from harness.trusted.admission import PROBES, WEIGHTS, choose_structure, choose_weights
 from harness.trusted.trials import run_trial

@@ -2,8 +2,7 @@
 
 import torch
 
-from harness.checks.errors import Expected, compare, scaled_error
-from harness.checks.flags import no_flags
+from harness.checks.errors import Expected, compare, no_flags, scaled_error
 
 
 def test_a_byte_that_is_no_bool_is_wrong_though_it_compares_like_true():

@@ -1,8 +1,8 @@
-"""A task file's text for one direction: the file itself says which one its kernels compute."""
+"""A task file's text with one more declaration at its end: of its direction, or of one of its workloads alone."""
 
 from __future__ import annotations
 
-from harness.nouns.task import Direction
+from harness.nouns.task import Direction, Variant
 
 
 def directed(source: str, direction: Direction | None) -> str:
@@ -15,3 +15,9 @@ def directed(source: str, direction: Direction | None) -> str:
     if direction is None or plain or source.endswith(f"\n{declared}"):
         return source
     return f"{source.rstrip()}\n\n{declared}"
+
+
+def alone(source: str, variant: Variant) -> str:
+    """The file with this workload declared as the only one: a task whose kernels may know every size."""
+    kept = {"name": variant.name, **({"dtype": variant.dtype} if variant.dtype else {}), **variant.arguments}
+    return f"{source.rstrip()}\n\nWORKLOADS = [{kept!r}]\n"
