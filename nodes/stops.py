@@ -81,11 +81,11 @@ def target_met(best: Best | None, settings: Settings) -> Iterator[Stop]:
 
 def _roof_share(state: RunState, settings: Settings) -> Iterator[Stop]:
     profile = state.best.profile if state.best else None
-    share = settings.roof_share
-    if profile is not None and share is not None and profile.share_of_roof >= share:
+    share, reached = settings.roof_share, profile.share_of_roof if profile else None
+    if profile is not None and share is not None and reached is not None and reached >= share:
         yield Stop(
             name="roof_share",
-            message=f"The best kernel reaches {profile.share_of_roof:.0%} of what the machine can do "
+            message=f"The best kernel reaches {reached:.0%} of what the machine can do "
             f"({profile.bound}); {share:.0%} were asked for.",
         )
 

@@ -78,7 +78,7 @@ class Profiled(Frozen):
     kernel: KernelDigest
     time_ms: float
     bound: str
-    share_of_roof: float
+    share_of_roof: float | None = Field(description="absent where a busy machine does not tell")
     words: Words
 
 

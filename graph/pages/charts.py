@@ -86,7 +86,7 @@ def roofline(profiles: Iterable[tuple[str, Profile]], width: int, height: int = 
     places = [(label, x.at(at), y.at(profile.achieved_gflop_s)) for label, profile, at in shown]
     parts += [_way([(px, py) for _, px, py in places]), *_dots(places)]
     parts.append(_caption("FLOP per byte moved; vertical: GFLOP/s", width, height))
-    ended = f"{roof.achieved_gflop_s:.3g} of {roof.peak_gflop_s:.3g} GFLOP/s, {roof.share_of_roof:.0%} of the roof"
+    ended = f"{roof.achieved_gflop_s:.3g} of {roof.peak_gflop_s:.3g} GFLOP/s, {roof.roof_said}"
     return drawing(parts, width, height, f"Roofline: the way from {shown[0][0]} to {shown[-1][0]}, where it is {ended}")
 
 

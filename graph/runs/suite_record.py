@@ -88,8 +88,17 @@ class Row(Frozen):
 
     @property
     def floor_share(self) -> float | None:
-        """The floor over the kernel's time: 1 is as fast as the device allows."""
-        return self.floor_ms / self.timing.candidate_ms if self.floor_ms and self.timing else None
+        """The floor over the kernel's time: 1 is as fast as the device allows. Absent of a time under load."""
+        if not self.floor_ms or self.timing is None or self.timing.under_load:
+            return None
+        return self.floor_ms / self.timing.candidate_ms
+
+    @property
+    def floor_said(self) -> str:
+        """The same in words: "busy" of a time under load, empty where there is no floor or no time."""
+        if self.floor_share is not None:
+            return f"{self.floor_share:.0%}"
+        return "busy" if self.floor_ms and self.timing else ""
 
 
 class Figures(Frozen):

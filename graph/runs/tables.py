@@ -198,7 +198,7 @@ def _line(row: Row) -> tuple[str, ...]:
         f"{timing.headline.ms:.3f}" if timing else "",
         _eager(timing) if timing else "",
         _by_other_clocks(timing),
-        f"{row.floor_share:.0%}" if row.floor_share is not None else "",
+        row.floor_said,
         str(row.depth),
         str(row.kernels_judged),
         f"{row.seconds:.0f}",

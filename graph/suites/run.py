@@ -306,7 +306,7 @@ def line(row: Row, done: int, total: int) -> Text:
         flat = " ".join(row.reason.split())
         text.append(f"  {flat if len(flat) <= REASON_WIDTH else flat[: REASON_WIDTH - 3] + '...'}")
         return text
-    floor = f"{row.floor_share:.0%} of the floor" if row.floor_share is not None else ""
+    floor = f"{row.floor_said} of the floor" if row.floor_share is not None else row.floor_said
     text.append(
         f"  {row.timing.headline.speedup:>6.2f}x ({interval(row.timing.headline.interval)})  "
         f"{row.timing.headline.ms:.4g} ms  {floor}  depth {row.depth}  {row.seconds:.0f} s"

@@ -92,7 +92,7 @@ class Profile(Frozen):
     read, the slowest first; where they should have been and could not, `unprofiled` says why and what to do. `phases`
     are there where a processor's calls were sampled, the longest first, with the number of `ticks`; where they could
     not be, `unsampled` says why. `held_up`: the share of the sampled time in which other processes kept one of the
-    kernel's threads from running.
+    kernel's threads from running. `share_of_roof` is absent where the time was measured on a busy machine.
     """
 
     target: TargetName
@@ -103,7 +103,7 @@ class Profile(Frozen):
     achieved_gflop_s: float
     peak_gflop_s: float
     bound: Literal["memory", "compute"]
-    share_of_roof: float
+    share_of_roof: float | None = None
     findings: tuple[str, ...] = ()
     bottleneck: Bottleneck | None = None
     kernels: tuple[KernelProfile, ...] = ()
@@ -112,3 +112,10 @@ class Profile(Frozen):
     ticks: int = 0
     held_up: float = 0.0
     unsampled: SanitizedText = ""
+
+    @property
+    def roof_said(self) -> str:
+        """How much of the roof the kernel reaches, as part of a sentence."""
+        if self.share_of_roof is None:
+            return "at a share of the roof that a busy machine does not tell"
+        return f"at {self.share_of_roof:.0%} of the roof"

@@ -275,6 +275,11 @@ class Timing(Frozen):
         return min(each.low for each in shown) > 1.0 and not self.task_defect
 
     @property
+    def under_load(self) -> bool:
+        """Whether the machine was too busy for its times to be shares of what it can do."""
+        return self.busy is not None and self.busy.said != ""
+
+    @property
     def short(self) -> bool:
         """Whether a call is so short that what surrounds it decides what it is worth."""
         return self.baseline_ms < SHORT_MS

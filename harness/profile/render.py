@@ -19,12 +19,13 @@ BUSY = 0.1
 
 def render(profile: Profile) -> str:
     """At most `MAX_LINES` lines: rates against peaks, each kernel's counters, then the findings, the sharpest first."""
+    idle = profile.share_of_roof is not None
     lines = [
         f"device      {profile.device} ({profile.target})",
         f"time        {profile.time_ms:.4g} ms a call",
-        _rate("memory", profile.achieved_gb_s, profile.peak_gb_s, "GB/s"),
-        _rate("products", profile.achieved_gflop_s, profile.peak_gflop_s, "GFLOP/s"),
-        f"bound       {profile.bound}, at {profile.share_of_roof:.0%} of the roof",
+        _rate("memory", profile.achieved_gb_s, profile.peak_gb_s, "GB/s", shared=idle),
+        _rate("products", profile.achieved_gflop_s, profile.peak_gflop_s, "GFLOP/s", shared=idle),
+        f"bound       {profile.bound}, {profile.roof_said}",
         *say_phases(profile),
     ]
     counters = [line for told in _counters(profile) for line in _wrapped(told)]
@@ -133,6 +134,6 @@ def _extent(extent: tuple[int, int, int]) -> str:
     return " x ".join(map(str, used)) if extent[2] == 1 else " x ".join(map(str, extent))
 
 
-def _rate(name: str, achieved: float, peak: float, unit: str) -> str:
-    share = f" ({achieved / peak:.0%})" if peak > 0 else ""
+def _rate(name: str, achieved: float, peak: float, unit: str, *, shared: bool) -> str:
+    share = f" ({achieved / peak:.0%})" if peak > 0 and shared else ""
     return f"{name:<11} {achieved:.4g} of {peak:.4g} {unit}{share}"

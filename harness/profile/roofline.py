@@ -17,13 +17,14 @@ def roofline(workload: Workload, timing: Timing, build: Build, facts: DeviceFact
     """Rates from the workload's own bytes and FLOPs (1e9 per second) over the candidate's median time.
 
     The roof of a kernel is the longer of two times: its bytes at the peak bandwidth, its FLOPs at the peak rate.
-    `share_of_roof` is that time over the measured one, at most 1: caches can serve faster than memory does.
+    `share_of_roof` is that time over the measured one, at most 1: caches can serve faster than memory does. It
+    is absent under load, for what an idle machine does cannot be told from that.
     """
     seconds = timing.candidate_ms * 1e-3
     memory_s = workload.bytes_moved / (facts.peak_gb_s * 1e9)
     compute_s = workload.flops / (facts.peak_gflop_s * 1e9)
     memory_bound = memory_s >= compute_s
-    share = max(memory_s, compute_s) / seconds
+    share = None if timing.under_load else max(memory_s, compute_s) / seconds
     return Profile(
         target=target,
         device=facts.device,
@@ -33,7 +34,7 @@ def roofline(workload: Workload, timing: Timing, build: Build, facts: DeviceFact
         achieved_gflop_s=workload.flops / seconds * 1e-9,
         peak_gflop_s=facts.peak_gflop_s,
         bound="memory" if memory_bound else "compute",
-        share_of_roof=min(share, 1.0),
+        share_of_roof=None if share is None else min(share, 1.0),
         findings=(
             _roof_finding(memory_s, compute_s, share),
             *_thread_finding(timing, facts),
@@ -43,8 +44,8 @@ def roofline(workload: Workload, timing: Timing, build: Build, facts: DeviceFact
     )
 
 
-def _roof_finding(memory_s: float, compute_s: float, share: float) -> str:
-    if share == 0:
+def _roof_finding(memory_s: float, compute_s: float, share: float | None) -> str:
+    if max(memory_s, compute_s) == 0:
         return "Nobody counted bytes or operations of it: there is no roof to hold it against."
     memory = f"moving its bytes takes at least {memory_s * 1e3:.3g} ms"
     compute = f"its products, all that is counted, take at least {compute_s * 1e3:.3g} ms"
@@ -54,6 +55,8 @@ def _roof_finding(memory_s: float, compute_s: float, share: float) -> str:
     else:
         nearer, other = compute, memory
         advice = "keep more operands in registers, and the multiply-add units busy with independent chains"
+    if share is None:
+        return f"{nearer.capitalize()} ({other}); a busy machine does not tell how much is left: {advice}."
     if share >= 1.0:
         why = "caches served it, or the roof was measured in a busy hour"
         return f"{nearer.capitalize()} ({other}); it is faster than that: {why}."

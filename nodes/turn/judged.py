@@ -110,7 +110,7 @@ def say_share(task: Task, device: DeviceFacts, verdict: Verdict) -> str:
     if timing is None:
         return ""
     floor = floor_ms(task, device, verdict)
-    if timing.busy and timing.busy.said:
+    if timing.under_load:
         return f"The task's floor here is {floor:.3g} ms; how much of it is reached a busy machine does not tell."
     return f"The task's floor here is {floor:.3g} ms: {floor / timing.candidate_ms:.0%} of it is reached."
 

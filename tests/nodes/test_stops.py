@@ -135,6 +135,8 @@ def test_a_share_of_the_roof_ends_the_run_after_profiling() -> None:
     assert after_profile(run(best=profiled), Settings()) is None
     assert after_profile(run(), settings) is None
     assert after_profile(run(best=best()), settings) is None
+    busy = profile(0.8).model_copy(update={"share_of_roof": None})
+    assert after_profile(run(best=best().model_copy(update={"profile": busy})), settings) is None
 
 
 def test_profiling_may_use_the_last_device_second() -> None:

@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode, flop_registry, shape_wrapper
 
 from harness.nouns.task import DType
+from harness.trusted.facts.causal import Hidden
 from harness.trusted.reference import DTYPES
 
 _ATEN = torch.ops.aten
@@ -120,8 +121,8 @@ class Watch:
 
     @property
     def flops(self) -> int:
-        """Of products, convolutions and attention."""
-        return int(self._counter.get_total_flops())
+        """Of products, convolutions and attention, without what a mask of the forward's own throws away."""
+        return int(self._counter.get_total_flops()) - self._operations.hidden.flops
 
     @property
     def dtypes(self) -> tuple[DType, ...]:
@@ -149,6 +150,7 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.dtypes: set[torch.dtype] = set()
         self.drawn = ""
+        self.hidden = Hidden()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -156,6 +158,7 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Called by torch for each operation."""
         named = kwargs or {}
         result = func(*args, **named)
+        self.hidden.see(func, args, named, result)
         self.dtypes.update(part.dtype for part in tree_leaves(result) if isinstance(part, torch.Tensor))
         if not self.drawn and torch.Tag.nondeterministic_seeded in func.tags and draws(func, args, named):
             self.drawn = str(func._schema.name).removeprefix("aten::")

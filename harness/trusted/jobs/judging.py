@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from harness.trusted.admission import choose_manner, choose_moving, choose_struc
 from harness.trusted.bench import Bench, MessageCost
 from harness.trusted.device import Device
 from harness.trusted.devices import open_device
+from harness.trusted.feeding import fed_by
 from harness.trusted.jobs.kept_results import require_new_results
 from harness.trusted.link import CandidateFailedError, RunnerLink, WrongError
 from harness.trusted.memory import SharedMemory, slot_replica
@@ -214,7 +216,7 @@ def check(bench: Bench, job: KernelJob, trials: list[Trial]) -> float:
         trial = run_trial(bench, slot, distribution, trial_seed, timeout_s, caller)
         if trial is not None:
             trials.append(repeated(bench, slot, trial, timeout_s) if needs_repeating(trial) else trial)
-            raise_if_wrong(trials[-1])
+            raise_if_wrong(trials[-1], partial(fed_by, bench, slot))
             last = slot
     if not any(trial.distribution == "given" for trial in trials):
         raise bench.reference.error("the forward refuses inputs that get_inputs gives", "It must accept all of them.")
@@ -238,16 +240,19 @@ def reference_seconds(bench: Bench) -> float:
     return time.perf_counter() - began
 
 
-def raise_if_wrong(trial: Trial) -> None:
-    """Raise `WrongError`, in words with numbers, where an output of the trial is wrong."""
-    for error in trial.outputs:
+def raise_if_wrong(trial: Trial, fed: Callable[[Trial, int], str] = lambda trial, output: "") -> None:
+    """Raise `WrongError`, in words with numbers, where an output of the trial is wrong.
+
+    `fed` says of an output's first wrong element which special inputs it is made of.
+    """
+    for position, error in enumerate(trial.outputs):
         if error.bad_fraction == 0 or error.first_bad is None:
             continue
         bad, called = error.first_bad, f", called {trial.caller.said}" if trial.caller.said else ""
         raise WrongError(
             f"{error.output} is wrong on {trial.distribution} inputs (seed {trial.seed}){called}: "
             f"{error.bad_fraction:.3%} of it, {error.pattern}. "
-            f"First at {list(bad.index)}: expected {bad.expected:.9g}, got {bad.got:.9g}. "
+            f"First at {list(bad.index)}: expected {bad.expected:.9g}, got {bad.got:.9g}{fed(trial, position)}. "
             f"Largest scaled error {error.max_scaled:.3g}, PyTorch's own {error.reference_max_scaled:.3g}."
         )
 

@@ -18,7 +18,7 @@ from graph.runs.record import RunRecord
 from graph.runs.suite_record import UNDER_WAY, Row, RowStatus, SuiteRecord, figures, ratio, row_of, summed
 from graph.runs.tables import HEAD, STATUS, figures_sheet, page, rows_sheet
 from graph.suites.run import line
-from harness.nouns.verdict import AsCalled, CallerTiming, Compiled, Interval, Timing
+from harness.nouns.verdict import AsCalled, Busy, CallerTiming, Compiled, Interval, Timing
 from nodes.state import Step, Usage
 
 FAILED = ("no_kernel", "not_a_task", "machine_failed", "defect", "interrupted", "waiting")
@@ -172,6 +172,8 @@ def test_the_share_of_the_floor_needs_both() -> None:
     assert found.floor_share == pytest.approx(5.0 / kernel.candidate_ms)
     assert found.model_copy(update={"floor_ms": None}).floor_share is None
     assert found.model_copy(update={"timing": None}).floor_share is None
+    busy = kernel.model_copy(update={"busy": Busy(stolen=0.5, others=0.0, threads=1, processors=2, spread=0.0)})
+    assert (found.floor_said, found.model_copy(update={"timing": busy}).floor_said) == ("25%", "busy")
 
 
 # -- tables and lines --------------------------------------------------------------------------------------------------

@@ -192,6 +192,33 @@ def test_products_with_vectors_and_causal_attention_are_counted(bench, body, flo
     assert bench.task(elementwise(body)).workloads[0].flops == flops
 
 
+SPELLED = "s = x @ x.T; s = {}; return s.softmax(1) @ x"
+
+
+@pytest.mark.parametrize(
+    ("scores", "flops"),
+    [
+        ("s * 0.5", 2 * 64), ("s.masked_fill(torch.ones(4, 4).triu(1) > 0, -torch.inf)", 2 * 40),
+        ("s + torch.full_like(s, -1e9).triu(1)", 2 * 40),
+        ("torch.where(torch.arange(4)[:, None] >= torch.arange(4), s, -1e30)", 2 * 40),
+        ("(s / 2).masked_fill(torch.ones(4, 4).tril(1) == 0, -torch.inf).double().float()", 2 * 52),
+        ("s.masked_fill(x[:, :1] > 0.5, -1e9)", 2 * 64), ("s + x[:, :1]", 2 * 64), ("s + torch.ones(4, 4)", 2 * 64),
+        ("s.masked_fill(torch.ones(4, 4).triu(1) > 0, 5.0)", 2 * 64),
+    ],
+)  # fmt: skip
+def test_what_a_mask_of_the_forwards_own_hides_is_not_counted(bench, scores, flops):
+    assert bench.task(elementwise(SPELLED.format(scores), "torch.rand(4, 2)")).workloads[0].flops == flops
+
+
+def test_linear_attention_counts_the_triangle_and_masks_from_outside_count_nothing(bench):
+    assert bench.task(elementwise("return (x @ x.T).tril() @ x", "torch.rand(4, 2)")).workloads[0].flops == 2 * 40
+    # Of a mask that is made of a product the triangle is known, the rest is not.
+    masked = "f = torch.nn.functional.scaled_dot_product_attention; q = x[None, None]; return f(q, q, q, attn_mask={})"
+    own, given = "torch.ones(4, 4).tril().bool()", "(x @ x.T > 0).tril()"
+    assert bench.task(elementwise(masked.format(own), "torch.rand(4, 2)")).workloads[0].flops == 2 * 40
+    assert bench.task(elementwise(masked.format(given), "torch.rand(4, 2)")).workloads[0].flops == 2 * 64 + 40
+
+
 def test_a_forward_that_computes_in_16_bits_may_have_kernels_that_do(bench):
     task = bench.task(elementwise("return (x.half() * 2).float()"))
     assert task.workloads[0].computed == ("float16", "float32")

@@ -10,7 +10,7 @@ from harness.nouns.build import Build, Diagnostic
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.profile import Profile
 from harness.nouns.task import Signature, TensorSpec, Workload
-from harness.nouns.verdict import Interval, Timing
+from harness.nouns.verdict import Busy, Interval, Timing
 from harness.profile.render import MAX_LINES, render
 from harness.profile.roofline import roofline
 
@@ -28,7 +28,10 @@ FACTS = DeviceFacts(
 OUTPUT = TensorSpec(name="y", shape=(4,), strides=(1,), dtype="float32")
 
 
-def profile(*, flops, bytes_moved, milliseconds, threads=4, remarks=()):
+BUSY = Busy(stolen=0.0, others=3.0, threads=4, processors=4, spread=0.1)
+
+
+def profile(*, flops, bytes_moved, milliseconds, threads=4, remarks=(), busy=None):
     workload = Workload(
         name="main", signature=Signature(inputs=(), outputs=(OUTPUT,)), flops=flops, bytes_moved=bytes_moved
     )
@@ -40,6 +43,7 @@ def profile(*, flops, bytes_moved, milliseconds, threads=4, remarks=()):
         rounds=1,
         threads=threads,
         converged=True,
+        busy=busy,
     )
     return roofline(workload, timing, Build(digest="0" * 32, remarks=remarks, seconds=0), FACTS, target="cpu")
 
@@ -93,6 +97,14 @@ def test_the_page_shows_the_rates_and_the_findings():
     assert page[2] == "memory      50 of 100 GB/s (50%)"
     assert page[4] == "bound       memory, at 50% of the roof"
     assert page[5].startswith("1. Moving its bytes takes at least 10 ms")
+
+
+def test_a_time_under_load_is_no_share_of_the_roof():
+    found = profile(flops=10**8, bytes_moved=10**9, milliseconds=20, busy=BUSY)
+    assert found.share_of_roof is None
+    assert "%" not in render(found) and "a busy machine does not tell" in render(found)
+    idle = BUSY.model_copy(update={"others": 0.0})
+    assert profile(flops=10**8, bytes_moved=10**9, milliseconds=20, busy=idle).share_of_roof == pytest.approx(0.5)
 
 
 def test_without_a_count_of_bytes_and_operations_there_is_no_roof():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from functools import partial
 from itertools import count
 
 import pytest
@@ -13,6 +15,7 @@ from harness.checks.families import MULTIPLIED, PLANS
 from harness.nouns.errors import UserError
 from harness.nouns.task import Signature, TensorSpec
 from harness.nouns.verdict import OutputError, Trial
+from harness.trusted import feeding
 from harness.trusted.host_device import HostDevice
 from harness.trusted.jobs import cross_workload as mixing
 from harness.trusted.jobs import judging
@@ -48,6 +51,60 @@ def test_a_wrong_output_is_told_with_its_numbers():
         "y is wrong on wide inputs (seed 9): 25.000% of it, whole rows. First at [1, 2]: expected 0.5, got 0.25. "
         "Largest scaled error 0.125, PyTorch's own 1e-07."
     )
+
+
+FED = re.compile(r"First at \[(\d+), (\d+)\]: expected [^,]+, got [^,]+, made of (.*?)( and more)?\. Largest")
+
+
+def fed(kernel, source, op_class, signature=SIGNATURE):
+    """A wrong kernel's first wrong element on special inputs, what is said to feed it, and all of the inputs."""
+    with bench_of(kernel, source=source, op_class=op_class, signature=signature) as bench:
+        trial = run_trial(bench, 0, "special", 5, 20.0)
+        assert trial is not None
+        with pytest.raises(WrongError) as told:
+            raise_if_wrong(trial, partial(feeding.fed_by, bench, 0))
+        found = FED.search(str(told.value))
+        assert found, str(told.value)
+        named = {
+            tuple(map(int, at.split(", "))): float(value)
+            for at, value in re.findall(r"x\[(\d+, \d+)\] = ([^,]+)", found[3])
+        }
+        return (int(found[1]), int(found[2])), named, bench.inputs(0)[0].clone(), found[4]
+
+
+def test_the_special_input_of_the_first_wrong_element_is_told():
+    def forgets(views, numbers):
+        views["y"].copy_(views["x"].nan_to_num(0.0) * views["scale"] + numbers["shift"])
+
+    at, named, x, _ = fed(forgets, SOURCE, "elementwise")
+    assert [*named] == [at]
+    assert not math.isfinite(x[at]) and (named[at] == float(x[at]) or math.isnan(x[at]))
+
+
+def test_of_a_reduction_the_specials_of_the_row_are_told_and_no_others():
+    rows = X.model_copy(update={"shape": (64, 300), "strides": (300, 1)})
+    shape = {"inputs": (rows, SIGNATURE.inputs[1]), "outputs": (rows.model_copy(update={"name": "y"}),)}
+    source = SOURCE.replace("x * self.scale + shift", "x - x.amax(1, keepdim=True) + shift * self.scale.sum()")
+    source = source.replace("(6, 5)", "(64, 300)")
+
+    def forgets(views, numbers):
+        x = views["x"].nan_to_num(0.5, 0.5, 0.5)
+        views["y"].copy_(x - x.amax(1, keepdim=True) + numbers["shift"] * views["scale"].sum())
+
+    (row, _), named, x, more = fed(forgets, source, "reduction", SIGNATURE.model_copy(update=shape))
+    strange = (~x[row].isfinite()).nonzero().flatten().tolist()
+    assert {at for at, _ in named} == {row}
+    assert set(strange) <= {column for _, column in named} or more
+
+
+def test_where_nothing_special_is_at_fault_nothing_is_told():
+    def halves(views, numbers):
+        right(views, numbers)
+        views["y"][0, 0] = 0.0
+
+    with bench_of(halves) as bench:
+        trial = run_trial(bench, 0, "wide", 5, 20.0)
+        assert trial is not None and feeding.fed_by(bench, 0, trial, 0) == ""
 
 
 @pytest.mark.parametrize("asked", [None, 3])
