@@ -43,7 +43,7 @@ from nodes.turn.prompts import messages_for, parts_of
 LIMITS: dict[Voice, int] = {
     "generator": 12_000,
     "diagnoser": 14_000,
-    "repairer": 10_000,
+    "repairer": 8_000,
     "optimizer": 14_000,
 }
 """Tokens that a role's prompt has at most, with a kernel of 300 lines in it"""

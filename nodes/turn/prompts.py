@@ -17,6 +17,7 @@ from knowledge.compiler.kernels.source import Exemplar, representative
 from knowledge.topics import topics_of
 from nodes.assessment import Assessment, Diagnosis
 from nodes.history import failed_elsewhere, led_to, said_by_user, tried_from
+from nodes.models.prompt_cache import STEADY
 from nodes.prompt_words import fenced, one_line, say_left, say_machine, say_operations, say_uncounted
 from nodes.request import Request, Review, Search
 from nodes.turn.judged import say_exactness, say_inputs, say_share, say_spreading
@@ -33,20 +34,21 @@ MAX_KERNELS_CHARS = 24_000
 class Parts:
     """A prompt in the order in which it is sent, the steadiest part first.
 
-    `rules` say what a kernel is and how one is written: the same for every role and question on tasks of a target and
-    of the same topics. `task` is the task and the machine, the same for every role and question of a run. `role` says
-    what the role does; `question` is what changes from call to call.
+    `rules` say what a kernel is: the same for every role and question of a target. `task` is the task and the machine,
+    the same for every role and question of a run. `guide` tells how a kernel is written, to all but the repairer, who
+    is told what to write. `role` says what the role does; `question` is what changes from call to call.
     """
 
     rules: str
     task: str
+    guide: str
     role: str
     question: str
 
     @property
     def shared(self) -> str:
-        """What all roles of a run have in common."""
-        return self.rules + self.task
+        """What all roles of a run have in common, as far as each is sent it."""
+        return self.rules + self.task + self.guide
 
     @property
     def text(self) -> str:
@@ -64,8 +66,8 @@ def messages_for(request: Request) -> tuple[BaseMessage, ...]:
     return (
         SystemMessage(parts.rules),
         HumanMessage(
-            (parts.task + parts.role + parts.question).strip() + "\n",
-            additional_kwargs={"request": request},
+            (parts.task + parts.guide + parts.role + parts.question).strip() + "\n",
+            additional_kwargs={"request": request, STEADY: (len(parts.task), len(parts.task + parts.guide))},
         ),
     )
 
@@ -77,7 +79,9 @@ def parts_of(request: Request) -> Parts:
     context = template.new_context(facts)
     rules, task = (_templates().get_template(f"_{name}.md.j2").render(facts).strip() for name in ("rules", "task"))
     role, question = ("".join(template.blocks[name](context)).strip() for name in ("role", "question"))
-    return Parts(f"{rules}\n", f"{task}\n", f"\n{role}\n", f"\n{question}\n" if question else "")
+    guide = "" if request.role == "repairer" else facts["how_to_write"].strip()
+    told = (f"\n{part}\n" if part else "" for part in (guide, role, question))
+    return Parts(f"{rules}\n", f"{task}\n", *told)
 
 
 def _facts(request: Request) -> dict[str, Any]:
@@ -102,6 +106,7 @@ def _facts(request: Request) -> dict[str, Any]:
         "diagnosis_form": _form(Diagnosis),
         "compared": request.compared,
         "critique": request.critique,
+        "lessons": request.lessons,
         **_review(request.review),
         **_kernel(request),
         **_knowledge(request),

@@ -78,7 +78,8 @@ def test_most_of_a_prompt_stays_the_same_from_call_to_call(op_class: OpClass, ta
     first = first_request(op_class, target)
     kernel = lines(load("rms_norm").text, 150)
     for request in (first, *later_requests(first, kernel)):
-        assert prompt_of(request).steady >= 0.6, (request.role, prompt_of(request).steady)
+        least = 0.35 if request.role == "repairer" else 0.6  # it is sent no guide
+        assert prompt_of(request).steady >= least, (request.role, prompt_of(request).steady)
 
 
 def beginning_of(one: str, other: str) -> str:
@@ -91,9 +92,11 @@ def beginning_of(one: str, other: str) -> str:
 def test_any_two_roles_begin_alike_for_so_many_tokens_that_providers_cache_them(
     op_class: OpClass, target: TargetName
 ) -> None:
-    texts = [prompt_of(request).text for request in sample_requests(task(op_class), target, PROCESSOR)]
-    for one, other in combinations(texts, 2):
-        assert estimated_tokens(beginning_of(one, other)) >= 3_500
+    """The repairer begins with what all of them begin with, and has no guide behind it."""
+    asked = sample_requests(task(op_class), target, PROCESSOR)
+    for one, other in combinations(asked, 2):
+        alike = estimated_tokens(beginning_of(prompt_of(one).text, prompt_of(other).text))
+        assert alike >= (1_400 if "repairer" in (one.role, other.role) else 3_500), (one.role, other.role)
 
 
 def test_the_stand_ins_are_a_kernel_of_the_playbook_s_and_a_failure_of_the_task_s_own_output() -> None:
