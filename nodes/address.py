@@ -162,3 +162,6 @@ def _table() -> dict[str, dict[str, Price]]:
 
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+
+PromptCaching = Literal["unasked", "key", "marks"]
+"""How an endpoint is asked to keep a prompt's steady beginning."""

@@ -131,6 +131,8 @@ def require_models(settings: Settings, said: Callable[[str], str], *, unattended
     _require_unasked(settings, unattended)
     for setting in sorted({settings.model_setting(role) for role in (*get_args(Speaker), "reviewer")}):
         _require_model(settings, setting, getattr(settings, setting), said, unattended)
+    for racing in settings.optimizer_ensemble:
+        _require_model(settings, "optimizer_ensemble", racing, said, unattended)
 
 
 def require_proposers(settings: Settings, said: Callable[[str], str]) -> None:

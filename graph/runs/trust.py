@@ -96,7 +96,7 @@ def risks(settings: Settings) -> Iterator[str]:
         yield "would run kernels without isolation"
     if settings.archive not in ("", NONE):
         yield f"would write into the archive {settings.archive}"
-    proposing = (each.model for each in settings.proposers)
+    proposing = (*(each.model for each in settings.proposers), *settings.optimizer_ensemble)
     for spec in sorted({settings.fallback_model, *map(settings.model_for, get_args(Voice)), *proposing}):
         kind, _, name = spec.strip().partition(":")
         if kind == "openai" and name:

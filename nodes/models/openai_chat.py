@@ -1,4 +1,4 @@
-"""OpenAI and every server that speaks its chat protocol: asked again where that may help, its cost known where it is.
+"""OpenAI and every server that speaks a protocol of it: asked again where that may help, its cost known where it is.
 
 Imported on first use only (see `nodes.models.select`).
 """
@@ -24,10 +24,12 @@ from pydantic import PrivateAttr, SecretStr
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_any, stop_before_delay
 
 from harness.wire.stopping import pause
-from nodes.address import NO_KEY, Address, Price
+from nodes.address import NO_KEY, Address, Price, PromptCaching
 from nodes.models.border import BorderClient, keyless
 from nodes.models.endpoint_errors import NoUse, OutOfTimeError, may_pass, naming, pause_s, require_no_error, without
 from nodes.models.errors import ModelUnavailableError, left_s
+from nodes.models.prompt_cache import keeping
+from nodes.models.responses import as_chat
 from nodes.models.streaming import Counts, Piece, joined_pieces, new_id, noted, read, told
 from nodes.models.watch import limiter_of, take_turn, watched
 from nodes.prompt_words import joined
@@ -56,7 +58,9 @@ def open_endpoint(
         max_tokens=options.max_output_tokens,
         reasoning_effort=options.effort,
         temperature=options.temperature,
-        use_responses_api=False,
+        use_responses_api=options.responses,
+        store=False if options.responses else None,
+        caching=options.caching,
         disable_streaming=True,
         tries=1 + options.max_retries,
         answer_s=options.timeout_s,
@@ -85,6 +89,7 @@ class Endpoint(ChatOpenAI):
     silence_s: float
     streamed: bool
     spec: str
+    caching: PromptCaching = "unasked"
     price: Price | None = None
     pace: BaseRateLimiter | None = None
     spare: Endpoint | None = None
@@ -159,8 +164,10 @@ class Endpoint(ChatOpenAI):
         # The watch is to be the first to find out, and to name it.
         kwargs["timeout"] = httpx2.Timeout(answer_s + _LATER_S, connect=min(answer_s, _CONNECT_S))
         if self.streamed:
-            kwargs |= {"stream": True, "stream_options": {"include_usage": True}}
-        request = self._get_request_payload(messages, stop=stop, **kwargs)
+            kwargs |= {"stream": True}
+        if self.streamed and not self.use_responses_api:
+            kwargs |= {"stream_options": {"include_usage": True}}
+        request = keeping(self._get_request_payload(messages, stop=stop, **kwargs), messages, self.caching)
         pieces = watched(
             lambda: self._pieces(request),
             silence_s=self.silence_s if self.streamed else math.inf,
@@ -178,9 +185,12 @@ class Endpoint(ChatOpenAI):
 
     def _pieces(self, request: dict[str, Any]) -> Iterator[Piece]:
         """Send the request and read what comes."""
-        with self.client.with_streaming_response.create(**request) as response:
+        asked = self.root_client.responses if self.use_responses_api else self.client
+        with asked.with_streaming_response.create(**request) as response:
             body = response.http_response.iter_raw()
             objects = events(body) if self.streamed else iter([read_object(b"".join(body))])
+            if self.use_responses_api:
+                objects = as_chat(objects, streamed=self.streamed)
             yield from read(map(require_no_error, objects), "delta" if self.streamed else "message")
 
     @property

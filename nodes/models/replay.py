@@ -123,8 +123,10 @@ _OF_THE_MACHINE = (
     "How fast it is",
     "What became of its loops",
     "Its profile",
+    "Lessons from other runs",
 )
-"""Sections of a prompt that another processor, or another version of the compiler, words in another way."""
+"""Sections of a prompt that another processor, another version of the compiler or another archive words in another
+way."""
 _DIFF_LINES = 16
 _REMEDY = (
     "Replay with the task, the settings and the version that the conversation was recorded with, or name another model."

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import Frozen
-from nodes.address import Effort, Price, find, price_of
+from nodes.address import Effort, Price, PromptCaching, find, price_of
 from nodes.models.manual import ManualModel
 from nodes.models.playbook import PlaybookModel
 from nodes.models.replay import ReplayModel
@@ -27,7 +27,7 @@ class ModelOptions(Frozen):
     `base_url` falls back to OPENAI_BASE_URL, then to OpenAI itself. `timeout_s` bounds an answer as a whole,
     `silence_s` the wait for each token of a streamed one. `max_output_tokens`, `effort` and `temperature` are left to
     the endpoint where absent. `prices` are the user's own, by model. `fallback` is the model that goes on where this
-    one fails for good.
+    one fails for good. `responses` asks by the Responses API, `caching` for the steady part of a prompt to be kept.
     """
 
     base_url: str | None = None
@@ -39,6 +39,8 @@ class ModelOptions(Frozen):
     temperature: float | None = None
     requests_per_minute: float | None = Field(default=None, gt=0)
     stream: bool = True
+    responses: bool = False
+    caching: PromptCaching = "unasked"
     prices: tuple[tuple[str, Price], ...] = ()
     fallback: str | None = None
 

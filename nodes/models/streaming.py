@@ -25,6 +25,7 @@ MAX_DOLLARS = 10_000.0
 """More than these for one answer is nonsense, and no count."""
 
 _THOUGHTS = ("reasoning_content", "reasoning")
+_CACHED = ("prompt_cache_hit_tokens", "cache_read_input_tokens", "cached_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +118,16 @@ def _counts(usage: dict[str, Any]) -> Counts:
     known = isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= MAX_DOLLARS
     return Counts(
         input=_whole(usage.get("prompt_tokens"), MAX_TOKENS),
-        cached=_whole(_dict(usage.get("prompt_tokens_details")).get("cached_tokens"), MAX_TOKENS),
+        cached=_whole(_cached(usage), MAX_TOKENS),
         output=_whole(usage.get("completion_tokens"), MAX_TOKENS),
         dollars=float(cost) if known and cost is not None else None,
     )
+
+
+def _cached(usage: dict[str, Any]) -> object:
+    """Tokens read from a cache, where one of the dialects tells them."""
+    told = _dict(usage.get("prompt_tokens_details")).get("cached_tokens")
+    return next((each for each in (told, *map(usage.get, _CACHED)) if each is not None), None)
 
 
 def _whole(value: object, most: int) -> int | None:

@@ -43,6 +43,7 @@ from nodes.settings import Settings
 from nodes.state import Stop, Usage
 from nodes.stops import over_budget
 from nodes.turn.answers import AnswerError, echo, echo_calls, read
+from nodes.turn.forms import response_format
 from nodes.usage import usage_of
 from tools.kernel_tools import KERNEL_TOOLS
 from tools.patch import PatchError
@@ -198,12 +199,14 @@ def _speaker(turn: TurnState, context: TurnContext) -> Runnable[LanguageModelInp
     An endpoint is told of every agent's tools: providers put them before the messages, and where they differed nothing
     of a prompt would be cached across roles. The prompt says which ones this agent may call.
     """
+    local, form = isinstance(context.model, LocalModel), response_format(turn.role)
+    held = {"response_format": form} if context.settings.structured_outputs and form and not local else {}
     if not context.tools:
-        return context.model
+        return context.model.bind(**held) if held else context.model
     choice = "auto" if _calls_left(turn, context) else "none"
-    offered = context.tools if isinstance(context.model, LocalModel) else _every_tool(context.tools)
+    offered = context.tools if local else _every_tool(context.tools)
     try:
-        return context.model.bind_tools(offered, tool_choice=choice)
+        return context.model.bind_tools(offered, tool_choice=choice, **held)
     except NotImplementedError:
         return context.model
 

@@ -61,18 +61,20 @@ class ModelCache:
             return self._models[key]
 
 
-def options_of(settings: Settings) -> ModelOptions:
-    """How the settings want models reached."""
+def options_of(settings: Settings, role: Voice | None = None) -> ModelOptions:
+    """How the settings want models reached, and that of one agent's where they tell agents apart."""
     return ModelOptions(
         base_url=settings.base_url or None,
         timeout_s=settings.model_timeout_s,
         silence_s=settings.model_silence_s,
         max_retries=settings.model_retries,
         max_output_tokens=settings.max_answer_tokens,
-        effort=settings.reasoning_effort,
+        effort=settings.reasoning_efforts.get(role, settings.reasoning_effort) if role else settings.reasoning_effort,
         temperature=settings.temperature,
         requests_per_minute=settings.requests_per_minute,
         stream=settings.stream_answers,
+        responses=settings.responses_api,
+        caching=settings.prompt_caching,
         prices=tuple(settings.prices.items()),
         fallback=settings.fallback_model or None,
     )
@@ -88,9 +90,9 @@ class NodeContext:
     thread_id: str | None = None
     turn: TurnGraph = TURN
 
-    def model(self, role: Voice) -> BaseChatModel:
-        """The model that the agent speaks to."""
-        return self.shelf.get(self.thread_id, self.settings.model_for(role), options_of(self.settings))
+    def model(self, role: Voice, spec: str = "") -> BaseChatModel:
+        """The model that the agent speaks to, or the one of that name in the agent's place."""
+        return self.shelf.get(self.thread_id, spec or self.settings.model_for(role), options_of(self.settings, role))
 
     def any_judge(self) -> KernelJudge:
         """A judge as the settings ask for one; the run then goes on with its target and its isolation."""

@@ -50,8 +50,10 @@ def speak(
     state: Account,
     tools: Sequence[BaseTool] = (),
     first_exchange: int | None = None,
+    model: str = "",
 ) -> Spoken[Answer]:
-    """Put `request` to the model of its role and read the answer with `parse`, which must be pure: it runs twice.
+    """Put `request` to its role's model, or to `model`, and read the answer with `parse`, which must be pure: it runs
+    twice.
 
     The model may call `tools`, `max_tool_calls` times in all. An `AnswerError` or `PatchError` from `parse` goes back
     to it, `max_reasks` times. Raises `TurnEndedError` after that, and where a budget of the run (`state`) is spent
@@ -61,7 +63,7 @@ def speak(
     context = TurnContext(
         prompt=messages_for(request),
         parse=parse,
-        model=node_context.model(request.role),
+        model=node_context.model(request.role, model),
         tools=tuple(tools),
         settings=node_context.settings,
         run=state,
@@ -110,9 +112,9 @@ def asked(role: Voice, run: JudgedRun, node_context: NodeContext, **facts: Any) 
     )
 
 
-def author(role: Voice, node_context: NodeContext, usage: Usage) -> str:
+def author(role: Voice, node_context: NodeContext, usage: Usage, model: str = "") -> str:
     """How a kernel names who wrote it: "agent:model". Where one model went on for another, it is that one."""
-    model = usage.fell_back[-1].answered_by if usage.fell_back else node_context.settings.model_for(role)
+    model = usage.fell_back[-1].answered_by if usage.fell_back else model or node_context.settings.model_for(role)
     return f"{role}:{model}"
 
 

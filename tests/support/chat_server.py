@@ -20,6 +20,7 @@ Behaviour = Literal[
     "tells_the_key", "answers_the_key", "endless", "looks_up",
     "redirect", "squeezed", "squeezed_bomb", "squeezed_error", "comments", "blank_tokens", "slow_headers",
     "endless_line", "raw", "key_everywhere", "thinks", "hung_up_on",
+    "recorded",
 ]  # fmt: skip
 
 USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18, "cost": 0.0025}
@@ -58,7 +59,8 @@ class ChatEndpoint:
     `script` is what the behaviour "script" answers, one a request. `usage` is what the others report, `retry_after`
     what "limited" asks for. Each request takes `delay_s`; `at_once` is the most that were under way together, `began`
     when each came in (time.monotonic), `reached` that one has. "hung_up_on"
-    sets `left` when its client has. "redirect" sends `elsewhere`, "raw" answers `raw`, as one event or as the body.
+    sets `left` when its client has. "redirect" sends `elsewhere`, "raw" answers `raw`, as one event or as the body,
+    "recorded" as it is, in small pieces.
     """
 
     behaviours: list[Behaviour]
@@ -243,6 +245,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._piece(b"")
         else:
             self._body(endpoint.raw.encode())
+
+    def _recorded(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        data = endpoint.raw.encode()
+        if not body.get("stream"):
+            self._body(data)
+            return
+        self._start_events()
+        for begin in range(0, len(data), 37):
+            self._piece(data[begin : begin + 37])
+        self._piece(b"")
 
     def _key_everywhere(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
         """In every field of the protocol, in some that are not of it, and cut between two pieces."""
