@@ -14,6 +14,7 @@ from nodes.assessment import Assessment, Critique, Diagnosis
 from nodes.roles import Voice
 from nodes.settings import ExemplarChoice, Operator
 from nodes.state import Step
+from tools.lessons import Lesson
 from tools.opinions import Verifier
 
 
@@ -86,9 +87,10 @@ class Request(Frozen):
 
     `profile` is present only past the depth gate. `max_sweep`: how many variants one move may try; 1 where it may not
     sweep. `search` is there where an evolution asks, `review` where a verifier is asked,
-    `compared` where a reviewer is, whose `critique` the next author is told. `compiled_with` names the
-    compilers and CUTLASS with their versions. The request travels as it is in the human message's
-    `additional_kwargs["request"]`, so that a rule-based model can answer without reading prose; no endpoint is sent it.
+    `compared` where a reviewer is, whose `critique` the next author is told. `lessons` are other runs' moves.
+    `compiled_with` names the compilers and CUTLASS with their versions. The request travels as it is in the human
+    message's `additional_kwargs["request"]`, so that a rule-based model can answer without reading prose; no endpoint
+    is sent it.
     """
 
     role: Voice
@@ -111,6 +113,7 @@ class Request(Frozen):
     review: Review | None = None
     compared: Compared | None = None
     critique: Critique | None = None
+    lessons: tuple[Lesson, ...] = ()
 
     @property
     def architecture(self) -> str:

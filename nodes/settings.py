@@ -11,7 +11,7 @@ from harness.nouns.candidate import TargetChoice
 from harness.nouns.task import DESCRIBE_S, Direction, OpClass
 from harness.nouns.tier import TierChoice
 from harness.nouns.verdict import Precision
-from nodes.address import Effort, Price, own_addresses
+from nodes.address import Effort, Price, PromptCaching, own_addresses
 from nodes.roles import Voice
 from tools.opinions import Verifier
 
@@ -149,6 +149,12 @@ class Models(Group):
     diagnoser_model: str = Field(default="", title="Diagnoser's model", description="Empty: the model above.")
     repairer_model: str = Field(default="", title="Repairer's model", description="Empty: the model above.")
     optimizer_model: str = Field(default="", title="Optimizer's model", description="Empty: the model above.")
+    optimizer_ensemble: tuple[str, ...] = Field(
+        default=(),
+        title="Ensemble of the optimizer",
+        description="Models that race on each move, the cheapest first: the next is asked where what came before it "
+        "won no brief head-to-head. Empty: the optimizer's model.",
+    )
     verifier_model: str = Field(
         default="", title="Verifiers' model", description="Of an evolution's verifiers. Empty: the model above."
     )
@@ -190,6 +196,27 @@ class Models(Group):
     )
     reasoning_effort: Effort | None = Field(
         default=None, title="Reasoning effort", description="Empty: what the endpoint does unasked."
+    )
+    reasoning_efforts: dict[Voice, Effort] = Field(
+        default={},
+        title="Reasoning effort of single agents",
+        description='Before the one above, as {"diagnoser": "low", "optimizer": "high"}.',
+    )
+    responses_api: bool = Field(
+        default=False,
+        title="Responses API",
+        description="Endpoints are asked by OpenAI's Responses API, and keep nothing; else by chat completions.",
+    )
+    prompt_caching: PromptCaching = Field(
+        default="unasked",
+        title="Prompt caching",
+        description="unasked: what the endpoint does by itself. key: a prompt_cache_key for each task. marks: a "
+        "cache_control mark behind what stays (Anthropic's models, by chat completions).",
+    )
+    structured_outputs: bool = Field(
+        default=False,
+        title="Structured outputs",
+        description="Agents that answer with one JSON object send its schema, to which the endpoint then holds them.",
     )
     requests_per_minute: float | None = Field(
         default=None, gt=0, title="Requests a minute", description="To one endpoint, by all runs side by side."
@@ -299,6 +326,14 @@ class Search(Group):
         le=8,
         title="Kernels of near tasks for the generator",
         description="Shown to it, out of the archive of evolutions.",
+    )
+    lessons: int = Field(
+        default=0,
+        ge=0,
+        le=8,
+        title="Lessons",
+        description="Judged moves on near tasks, out of the archive, shown to the optimizer in 400 tokens at most; the "
+        "run's own moves go into it. 0: neither.",
     )
     max_regenerations: int = Field(
         default=2, ge=0, le=100, title="Regenerations", description="New starts while no kernel has passed yet."
@@ -411,7 +446,13 @@ class Settings(Evolution, Budgets, Search, Judging, Models):
         """The web addresses that settings name, by setting."""
         named = {name: own_addresses(getattr(self, name)) for name in self.model_settings()}
         proposing = [address for each in self.proposers for address in own_addresses(each.model)]
-        return {"base_url": [self.base_url] if self.base_url else [], **named, "proposers": proposing}
+        racing = [address for each in self.optimizer_ensemble for address in own_addresses(each)]
+        return {
+            "base_url": [self.base_url] if self.base_url else [],
+            **named,
+            "proposers": proposing,
+            "optimizer_ensemble": racing,
+        }
 
     def ensemble(self) -> tuple[Proposer, ...]:
         """Who proposes kernels in an evolution; there is at least one."""

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -43,8 +44,8 @@ class Entry(Frozen):
     seconds: float
 
 
-class Found(Frozen):
-    """The fastest kernel of a near task. `speedup` was measured on `device`, and says nothing on another one."""
+class Kept(Frozen):
+    """What the archive tells of a kernel's task, and of the move that made it."""
 
     task: str
     name: Label
@@ -52,9 +53,24 @@ class Found(Frozen):
     operations: tuple[str, ...]
     sizes: tuple[int, ...]
     device: Label
-    source: str
     move: Label
+
+
+class Found(Kept):
+    """The fastest kernel of a near task. `speedup` was measured on `device`, and says nothing on another one."""
+
+    source: str
     speedup: float
+
+
+class Made(Kept):
+    """What one judged move made of a right kernel, the digest of which is `parent`; `was` is that one's speed-up."""
+
+    source: str
+    before: str
+    parent: str
+    was: float
+    verdict: Verdict
 
 
 class Archive:
@@ -91,8 +107,14 @@ class Archive:
         Raises `UserError` for what is no such archive.
         """
         rows = self._place.fastest(target, MOST_SOURCE_CHARS, but, MOST_TASKS)
-        found = [each for row in rows if (each := _found(row)) is not None]
+        found = [each for row in rows if (each := _read(row, Found)) is not None]
         return tuple(sorted(found, key=lambda each: (apart(each, task), -each.speedup))[:most])
+
+    def moves(self, task: Task, target: TargetName, *, but: str = "") -> tuple[Made, ...]:
+        """What single moves made of right kernels, on tasks like this one, the nearest first, as in `nearest`."""
+        rows = self._place.moves(target, MOST_SOURCE_CHARS, but, MOST_TASKS)
+        made = [each for row in rows if (each := _read(row, Made)) is not None]
+        return tuple(sorted(made, key=lambda each: apart(each, task)))
 
 
 def settled(setting: str) -> str:
@@ -102,7 +124,7 @@ def settled(setting: str) -> str:
     return setting if setting in ("", NONE) or is_url(setting) else str(Path(setting).expanduser().absolute())
 
 
-def apart(found: Found, task: Task) -> float:
+def apart(found: Kept, task: Task) -> float:
     """How far a task is from that of a kernel, from 0 for the same to 3: class, operations and sizes weigh alike."""
     if found.task == task.digest:
         return 0.0
@@ -139,17 +161,20 @@ def _row(run: str, task: Task, device: str, entry: Entry) -> Row:
     )  # fmt: skip
 
 
+AnyKept = TypeVar("AnyKept", Found, Made)
 _NAMES = TypeAdapter(tuple[str, ...])
 _SIZES = TypeAdapter(tuple[int, ...])
 
 
-def _found(row: dict[str, object]) -> Found | None:
+def _read(row: dict[str, object], kind: type[AnyKept]) -> AnyKept | None:
     """A row, as far as it is one that this program could have written."""
     try:
-        read = {
+        read: dict[str, object] = {
             "operations": _NAMES.validate_json(str(row["operations"])),
             "sizes": _SIZES.validate_json(str(row["sizes"])),
         }
-        return Found.model_validate(row | read)
+        if "verdict" in row:
+            read["verdict"] = Verdict.model_validate_json(str(row["verdict"]))
+        return kind.model_validate(row | read)
     except ValidationError:
         return None

@@ -6,13 +6,25 @@ from harness.judging.device_lock import held_s
 from harness.nouns.candidate import Candidate
 from harness.nouns.profile import Profile
 from harness.profile.render import BUSY, say_phase
+from nodes.agents.learning import shown_lessons
 from nodes.history import gate_open
 from nodes.settings import Settings
 from nodes.state import Best, RunState, Step, Stop, require
 from nodes.stops import after_profile
 from nodes.turn.answers import AnswerError, Declined, Written, parse_move
 from nodes.turn.node import NodeContext, Update
-from nodes.turn.speak import TurnEndedError, author, best_speedup, ended, request_for, require_untried, speak, tools_for
+from nodes.turn.race import raced
+from nodes.turn.speak import (
+    Spoken,
+    TurnEndedError,
+    author,
+    best_speedup,
+    ended,
+    request_for,
+    require_untried,
+    speak,
+    tools_for,
+)
 from tools.kernel_tools import call_tool
 
 
@@ -34,6 +46,7 @@ def optimizer(state: RunState, node_context: NodeContext) -> Update:
         profile=profile,
         max_sweep=node_context.settings.max_sweep,
         critique=state.critique,
+        lessons=shown_lessons(state, node_context),
     )
 
     def moved(text: str) -> Written | Declined:
@@ -44,14 +57,26 @@ def optimizer(state: RunState, node_context: NodeContext) -> Update:
             require_untried(start.candidate.model_copy(update={"source": answer.source}), state.history)
         return answer
 
+    def ask(model: str, first_exchange: int) -> Spoken[Written | Declined]:
+        return speak(
+            request,
+            moved,
+            node_context=node_context,
+            state=state,
+            tools=tools,
+            first_exchange=first_exchange,
+            model=model,
+        )
+
     try:
-        said = speak(request, moved, node_context=node_context, state=state, tools=tools)
+        won = raced(ask, start.candidate, state, node_context)
     except TurnEndedError as error:
         return ended("optimizer", state, error)
-    step = Step(depth=state.depth, agent="optimizer", speedup=best_speedup(state.best), usage=said.usage)
-    if isinstance(said.answer, Declined):
-        return _no_move(said.answer.reason, step)
-    return _move(said.answer, start.candidate, author("optimizer", node_context, said.usage), step)
+    step = Step(depth=state.depth, agent="optimizer", speedup=best_speedup(state.best), usage=won.usage)
+    if isinstance(won.said.answer, Declined):
+        return {**_no_move(won.said.answer.reason, step), "device_seconds": won.device_seconds}
+    by = author("optimizer", node_context, won.said.usage, won.model)
+    return {**_move(won.said.answer, start.candidate, by, step), "device_seconds": won.device_seconds}
 
 
 def _no_move(reason: str, step: Step) -> Update:
@@ -138,7 +163,7 @@ def _told(profile: Profile) -> str:
     limit = f", limited by {profile.bottleneck.replace('_', ' ')}" if profile.bottleneck else ""
     quiet = profile.held_up < BUSY  # else most of it is waiting for others
     most = f"; {say_phase(profile.phases[0])}" if len(profile.phases) > 1 and quiet else ""
-    stands = f"{profile.bound} bound, {profile.share_of_roof:.0%} of the roof{limit}{most}"
+    stands = f"{profile.bound} bound, {profile.roof_said}{limit}{most}"
     return f"{stands}. Without counters: {profile.unprofiled}" if profile.unprofiled else stands
 
 

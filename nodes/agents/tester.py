@@ -6,6 +6,7 @@ from harness.judging.device_lock import held_s
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import Verdict
 from nodes.agents.final import MOST_UNDECIDED
+from nodes.agents.learning import keep_lesson
 from nodes.approval import Decision
 from nodes.history import head_to_head_with, outcome_against
 from nodes.settings import Settings
@@ -25,6 +26,7 @@ def tester(state: RunState, node_context: NodeContext) -> Update:
     candidate = _by_its_writer(require(state.candidate, "candidate"), state)
     verdict, device_seconds = _judge(state, candidate, node_context)
     judged = state.model_copy(update={"candidate": candidate})
+    keep_lesson(judged, verdict, node_context)
     if node_context.settings.approve_best and outcome_against(verdict, state.best) == "faster":
         # The approver writes the test down: until then the kernel is neither kept nor counted.
         return {"candidate": candidate, "verdict": verdict, "device_seconds": device_seconds}

@@ -23,6 +23,7 @@ from harness.nouns.errors import MachineError, UserError
 from harness.nouns.task import Task
 from tools.archive import MOST_SOURCE_CHARS, Archive, Entry, settled
 from tools.archives.in_file import SCHEMA
+from tools.lessons import lessons
 
 SOFTSIGN = softsign_task("torch.rand(64, 256)", "softsign")
 
@@ -219,3 +220,50 @@ def test_a_file_that_is_no_such_archive_is_refused_and_left_alone(tmp_path: Path
         opened(str(tmp_path)).put("one", SOFTSIGN, "here", [entry("k")])
     with pytest.raises(MachineError, match="cannot be used"):
         opened(str(tmp_path / "text" / "below")).put("one", SOFTSIGN, "here", [entry("k")])
+
+
+# -- Lessons: what single moves were worth ----------------------------------------------------------------------------
+
+
+def moved(source: str, parent: Entry, move: str, speedup: float | None) -> Entry:
+    return entry(source, speedup).model_copy(update={"move": move, "parents": (parent.candidate.digest,)})
+
+
+def taught(place: str, *, device: str = "a cpu", but: str = "") -> dict[str, str]:
+    found = lessons(opened(place), SOFTSIGN, "cpu", device, but=but)
+    return {each.said: each.diff for each in found}
+
+
+def test_moves_of_other_runs_are_lessons_with_what_they_changed(place: str) -> None:
+    base = entry("int base;\nint same;\n", 2.0)
+    made = [
+        moved("int base; // longer\nint wide;\n", base, "wider", 3.0), moved("int c;\n", base, "narrow", 1.0),
+        moved("int d;\n", base, "wild", None), moved("int e;\n", base, "same", 2.0), moved("int f;\n", base, "", 9.0),
+    ]  # fmt: skip
+    opened(place).put("run", SOFTSIGN, "a cpu", [base, *made])
+    assert taught(place) == {
+        "wider: 1.50x (elementwise, a cpu)": "-int same;\n+int wide;",
+        "narrow: 0.50x (elementwise, a cpu)": "-int base;\n-int same;\n+int c;",
+        "wild: failed (accuracy) (elementwise, a cpu)": "-int base;\n-int same;\n+int d;",
+    }
+    assert taught(place, but="run") == {}
+
+
+def test_this_device_comes_first_and_a_long_difference_is_cut(tmp_path: Path) -> None:
+    place = str(tmp_path / "a.sqlite")
+    base = entry("int base;\n", 2.0)
+    for run, device, move in (("one", "another", "far"), ("two", "a cpu", "here")):
+        long = "".join(f"int {move}{line};\n" for line in range(40))
+        opened(place).put(run, SOFTSIGN, device, [base, moved(long, base, move, 4.0)])
+    found = taught(place)
+    assert [said.partition(":")[0] for said in found] == ["here", "far"]
+    assert all(diff.endswith("(29 more lines)") for diff in found.values())
+
+
+def test_a_row_that_somebody_else_wrote_is_no_lesson(tmp_path: Path) -> None:
+    place = tmp_path / "a.sqlite"
+    base = entry("int base;\n", 2.0)
+    opened(str(place)).put("run", SOFTSIGN, "a cpu", [base, moved("int b;\n", base, "wider", 4.0)])
+    with closing(sqlite3.connect(place)) as connection, connection:
+        connection.execute("UPDATE kernels SET verdict = '{}' WHERE move = 'wider'")
+    assert taught(str(place)) == {}

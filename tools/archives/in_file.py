@@ -38,6 +38,14 @@ SELECT task, name, op_class, operations, sizes, device, source, move, speedup FR
 ) AS ranked WHERE place = 1 ORDER BY created DESC LIMIT {mark}
 """
 
+_MOVES = """
+SELECT made.task, made.name, made.op_class, made.operations, made.sizes, made.device, made.move, made.source,
+    made.verdict, base.digest AS parent, base.source AS before, base.speedup AS was
+FROM {table} AS made JOIN {table} AS base ON base.run = made.run AND made.parents = '["' || base.digest || '"]'
+WHERE made.target = {mark} AND base.status = 'passed' AND made.move <> '' AND length(made.source) <= {mark}
+    AND length(base.source) <= {mark} AND made.run <> {mark} ORDER BY made.created DESC LIMIT {mark}
+"""
+
 Row = tuple[object, ...]
 
 
@@ -54,10 +62,11 @@ class Statements:
         )
         self.held = f"SELECT count(*) FROM {table} WHERE run = {mark}"
         self.fastest = _FASTEST.format(table=table, mark=mark)
+        self.moves = _MOVES.format(table=table, mark=mark)
 
 
 class Place(Protocol):
-    """Keeps rows of `COLUMNS`. Both methods raise `MachineError` where it cannot be used just now, and `UserError`
+    """Keeps rows of `COLUMNS`. Every method raises `MachineError` where it cannot be used just now, and `UserError`
     where it is no archive, or one of another schema version."""
 
     def put(self, run: str, rows: Sequence[Row]) -> int:
@@ -66,6 +75,10 @@ class Place(Protocol):
 
     def fastest(self, target: str, most_chars: int, but: str, most: int) -> list[dict[str, Any]]:
         """The fastest kernel of each task and device that is right and not too long, the latest tasks first."""
+        ...
+
+    def moves(self, target: str, most_chars: int, but: str, most: int) -> list[dict[str, Any]]:
+        """Kernels that one move made of a right one, each with that one's source and speed-up, the latest first."""
         ...
 
 
@@ -99,6 +112,12 @@ class InFile:
         """See `Place`."""
         with self._open() as connection:
             found = connection.execute(_SAID.fastest, (target, most_chars, but, most)).fetchall()
+        return [dict(row) for row in found]
+
+    def moves(self, target: str, most_chars: int, but: str, most: int) -> list[dict[str, Any]]:
+        """See `Place`."""
+        with self._open() as connection:
+            found = connection.execute(_SAID.moves, (target, most_chars, most_chars, but, most)).fetchall()
         return [dict(row) for row in found]
 
     @contextmanager

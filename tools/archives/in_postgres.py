@@ -67,6 +67,11 @@ class InPostgres:
         """See `Place`."""
         return self._done(lambda cursor: cursor.execute(_SAID.fastest, (target, most_chars, but, most)).fetchall())
 
+    def moves(self, target: str, most_chars: int, but: str, most: int) -> list[dict[str, Any]]:
+        """See `Place`."""
+        asked = (target, most_chars, most_chars, but, most)
+        return self._done(lambda cursor: cursor.execute(_SAID.moves, asked).fetchall())
+
     def _done(self, work: Callable[[Any], Made]) -> Made:
         """One transaction, begun anew while the database is away, as long as it is waited for."""
         from psycopg import Error, InterfaceError, OperationalError
