@@ -70,18 +70,27 @@ class KernelProfile(Frozen):
     hints: tuple[Hint, ...] = ()
 
 
+class Lines(Frozen):
+    """Lines of a kernel in a row, from `first` to `last`, with their share of all ticks."""
+
+    first: int
+    last: int
+    share: float
+
+
 class Phase(Frozen):
     """A part of a call on a processor, by where the calling thread was met: `share` of all ticks lies in 0..1.
 
     In a loop of the kernel `loop` is the line that it begins on, and its own is what no loop inside of it has; `line`
-    is where most of it was met, in a loop or not; `caller` the line of the call that it was inlined into. `elsewhere`
-    names what is not the kernel's own code.
+    is where most of it was met, in a loop or not; `caller` the line of the call that it was inlined into. `lines` are
+    the parts of it that take the most, where there are several. `elsewhere` names what is not the kernel's own code.
     """
 
     share: float
     loop: int | None = None
     line: int | None = None
     caller: int | None = None
+    lines: tuple[Lines, ...] = ()
     elsewhere: str = ""
 
 

@@ -15,10 +15,11 @@ from harness.building.machine_code import MOST_ADDRESSES, kernel_lines
 from harness.isolation.policy import Limits
 from harness.isolation.scratch import left_behind, scratch_folder
 from harness.nouns.build import Build
-from harness.nouns.profile import Phase, Profile
+from harness.nouns.profile import Lines, Phase, Profile
 from harness.nouns.task import Signature
 from harness.nouns.tier import Tier
 from harness.processes.tool_runner import Sampling, Tool, argument_bytes, run_alone, why_unfinished
+from harness.profile.roofline import say_remark
 
 LIMIT_S = 1.5
 """Of sampled calls; a longer call is not sampled. To start and to fill the arguments takes some tenths more."""
@@ -26,7 +27,7 @@ ENOUGH = 400
 """Ticks in the kernel itself: with so many, a share of a half is within 5 % in 19 of 20 cases."""
 LEAST = 30
 """With fewer ticks in all, no share is told."""
-MOST_PHASES = 6
+MOST_PHASES, MOST_PARTS = 6, 4
 _LEAST_SHARE = 0.02
 _WARM_MS = 300.0
 """A call that takes longer is not made before the sampled one."""
@@ -108,12 +109,18 @@ def sample_phases(
 
 
 def with_phases(profile: Profile, build: Build, signature: Signature, *, tier: Tier) -> Profile:
-    """The profile with its call's phases, or with the reason why there are none."""
+    """The profile with its call's phases, or with the reason why there are none.
+
+    Of the compiler's remarks those stay that speak of a loop in which the call was met.
+    """
     try:
         sampled = sample_phases(build, signature, call_ms=profile.time_ms, tier=tier)
     except UnsampledError as reason:
         return Profile.model_validate(dict(profile) | {"unsampled": str(reason)})
-    return profile.model_copy(update=sampled._asdict())
+    met = {phase.loop for phase in sampled.phases}
+    cold = {say_remark(remark) for remark in build.remarks if remark.line not in met}
+    warm = tuple(each for each in profile.findings if each not in cold)
+    return profile.model_copy(update=sampled._asdict() | {"findings": warm})
 
 
 def _sampled(library: Path, signature: Signature, *, calls: int, limit_s: float, tier: Tier) -> Ticks:
@@ -164,7 +171,13 @@ def split(
         at_line.setdefault(place, Counter())[line] += count
     total = ticks.total
     phases = [
-        Phase(share=count / total, loop=place.loop, line=_hottest(at_line[place]), caller=place.caller)
+        Phase(
+            share=count / total,
+            loop=place.loop,
+            line=_hottest(at_line[place]),
+            caller=place.caller,
+            lines=_parts(at_line[place], total) if place.loop else (),
+        )
         for place, count in met.items()
     ]
     phases += [Phase(share=count / total, elsewhere=name) for name, count in _others(ticks.beside).items()]
@@ -186,6 +199,19 @@ def _place(chain: Sequence[int], written: Sequence[SourceLoop], machine: Collect
             ), line
     own, caller = [*chain, 0, 0][:2]
     return Place(None, own or None, caller or None), own
+
+
+def _parts(met: Mapping[int, int], total: int) -> tuple[Lines, ...]:
+    """The lines of a loop that take the most, neighbours together, in their order; none where they are one part."""
+    parts: list[Lines] = []
+    for line in sorted(filter(None, met)):
+        share = met[line] / total
+        if parts and line == parts[-1].last + 1:
+            parts[-1] = Lines(first=parts[-1].first, last=line, share=parts[-1].share + share)
+        else:
+            parts.append(Lines(first=line, last=line, share=share))
+    hot = sorted((each for each in parts if each.share >= _LEAST_SHARE), key=lambda each: -each.share)[:MOST_PARTS]
+    return tuple(sorted(hot, key=lambda each: each.first)) if len(hot) > 1 else ()
 
 
 def _hottest(lines: Counter[int]) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from harness.nouns.profile import KernelProfile, Phase, Profile
+from harness.nouns.profile import KernelProfile, Lines, Phase, Profile
 
 MAX_LINES = 60
 _WIDTH = 110
@@ -62,8 +62,16 @@ def say_phase(phase: Phase) -> str:
     elif phase.loop is None:
         where = f"at line {phase.line}, in no loop{called}"
     else:
-        where = f"in the loop of line {phase.loop}{called}{mostly}"
+        where = f"in the loop of line {phase.loop}{called}{_said_parts(phase.lines) or mostly}"
     return f"{phase.share:.0%} {where}"
+
+
+def _said_parts(parts: Sequence[Lines]) -> str:
+    said = (
+        f"{part.share:.0%} at line{f's {part.first} to {part.last}' if part.last > part.first else f' {part.first}'}"
+        for part in parts
+    )
+    return f": {', '.join(said)}" if parts else ""
 
 
 def _within(most: int, lines: list[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.nouns.build import Build
+from harness.nouns.build import Build, Diagnostic
 from harness.nouns.candidate import TargetName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.profile import Profile
@@ -82,4 +82,9 @@ def _cache_finding(workload: Workload, facts: DeviceFacts) -> tuple[str, ...]:
 
 
 def _loop_findings(build: Build) -> tuple[str, ...]:
-    return tuple(f"Line {remark.line}: {remark.message}." for remark in build.remarks[:_MAX_LOOPS])
+    return tuple(map(say_remark, build.remarks[:_MAX_LOOPS]))
+
+
+def say_remark(remark: Diagnostic) -> str:
+    """What the compiler says of a loop, as a finding."""
+    return f"Line {remark.line}: {remark.message}."

@@ -12,12 +12,22 @@ from harness.building.machine_code import read_places
 from harness.building.toolchain import line_finder
 from harness.candidate.sampling import Code, sample
 from harness.isolation.tiers import resolve_tier
-from harness.nouns.build import Build
+from harness.nouns.build import Build, Diagnostic
 from harness.nouns.candidate import Candidate
 from harness.nouns.profile import Phase, Profile
 from harness.nouns.task import ScalarSpec, Signature, TensorSpec
-from harness.profile.phases import ELSEWHERE, Ticks, UnsampledError, read_ticks, sample_phases, split, with_phases
-from harness.profile.render import MAX_LINES, render
+from harness.profile.phases import (
+    ELSEWHERE,
+    Sampled,
+    Ticks,
+    UnsampledError,
+    read_ticks,
+    sample_phases,
+    split,
+    with_phases,
+)
+from harness.profile.render import MAX_LINES, render, say_phase
+from harness.profile.roofline import say_remark
 from harness.targets.cpu import CpuTarget
 
 KERNEL = """\
@@ -113,6 +123,28 @@ def test_a_tick_counts_for_the_innermost_loop_that_it_lies_in_or_was_inlined_int
     assert found[-1].elsewhere == "the rest of the call" and len(found) <= 7
     [whole, *_] = split(Ticks(counts, {}), lines, KERNEL, {OUTER})
     assert (whole.loop, whole.line) == (OUTER, ROOTS), "a loop that is unrolled away counts with the one around it"
+
+
+def test_within_a_loop_the_lines_that_take_the_most_are_told():
+    source = "void f() {\n" + "for (int i = 0; i < n; ++i) {\n" + "a(i);\n" * 8 + "}\n}\n"
+    lines = {at: (line,) for at, line in enumerate((3, 4, 7, 9, 2))}
+    found = split(Ticks({0: 30, 1: 20, 2: 40, 3: 1, 4: 4}, {"libgomp": 5}), lines, source)
+    assert [(part.first, part.last, round(part.share, 2)) for part in found[0].lines] == [(2, 4, 0.54), (7, 7, 0.4)]
+    assert say_phase(found[0]) == "95% in the loop of line 2: 54% at lines 2 to 4, 40% at line 7"
+    one = split(Ticks({0: 30, 1: 20}, {}), lines, source)
+    assert one[0].lines == () and say_phase(one[0]) == "100% in the loop of line 2, mostly at line 3"
+
+
+def test_remarks_on_loops_without_time_are_left_out(build, monkeypatch):
+    remarks = tuple(
+        Diagnostic(file="kernel", line=line, severity="note", message="loop vectorized") for line in (OUTER, SUM)
+    )
+    told = build.model_copy(update={"remarks": remarks})
+    base = BASE.model_copy(update={"findings": ("It waits.", *map(say_remark, remarks))})
+    met = (Phase(share=1.0, loop=OUTER, line=OUTER),)
+    monkeypatch.setattr("harness.profile.phases.sample_phases", lambda *_, **__: Sampled(met, 99, 0.0))
+    found = with_phases(base, told, signature(), tier=resolve_tier("auto"))
+    assert found.findings == ("It waits.", f"Line {OUTER}: loop vectorized.")
 
 
 def test_phases_are_told_with_their_lines():
