@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from harness.nouns.task import Argument, Atom, DTypeArg, Program, Ref, TensorSpec, TracedOp
+from harness.trusted.facts.complexes import COMPLEX, ComplexSpec, PairlessError, in_pairs
 from harness.trusted.keeping import gives_nothing
 from harness.trusted.reference import DTYPES
 
@@ -42,7 +44,18 @@ class Reader:
                 outputs = self._outputs(node.args[0])
             elif node.op != "placeholder":
                 raise UntraceableError(f"it reads {node.target!r}, which is neither parameter nor buffer")
-        return Program(tracer=self.tracer, ops=tuple(self.ops), outputs=outputs)  # type: ignore[arg-type]
+        try:
+            ops = in_pairs(self.ops, self._given(module))
+        except PairlessError as failure:
+            raise UntraceableError(f"it has {failure}, which has no form in pairs of reals here") from None
+        return Program(tracer=self.tracer, ops=ops, outputs=outputs)  # type: ignore[arg-type]
+
+    def _given(self, module: torch.fx.GraphModule) -> Iterator[TensorSpec]:
+        """The placeholders that a kernel could be given."""
+        for node in module.graph.find_nodes(op="placeholder"):
+            value = node.meta.get("val")
+            if node.name in self.names and isinstance(value, torch.Tensor) and value.dtype in DTYPES:
+                yield spec_of(self.names[node.name], value)
 
     def _call(self, node: torch.fx.Node) -> None:
         if gives_nothing(node):
@@ -54,7 +67,7 @@ class Reader:
             return
         name = self._fresh(node.name)
         self.names[node.name] = name
-        self.ops.append(self.traced(node, name))
+        self.ops.append(self.traced(node, name, complex_too=True))
 
     def literal(self, placeholder: str, tensor: torch.Tensor) -> None:
         """A tensor of numbers that the forward spells out, as the operations that make it of them."""
@@ -89,7 +102,7 @@ class Reader:
         assert isinstance(source, torch.fx.Node)
         self.names[node.name] = f"{self.names[source.name]}.{index}"
 
-    def traced(self, node: torch.fx.Node, name: str) -> TracedOp:
+    def traced(self, node: torch.fx.Node, name: str, *, complex_too: bool = False) -> TracedOp:
         """The operation of a node, its result called `name`. Raises `UntraceableError`."""
         if not isinstance(node.target, torch._ops.OpOverload):
             raise UntraceableError(f"it calls {node.target!r}, which is no aten operation")
@@ -97,7 +110,7 @@ class Reader:
             target=f"{node.target.namespace}.{node.target._opname}.{node.target._overloadname}",
             args=tuple(self.argument(argument) for argument in node.args),
             kwargs={key: self.argument(value) for key, value in node.kwargs.items()},
-            results=_results(name, node.meta["val"]),
+            results=_results(name, node.meta["val"], _spec_between if complex_too else spec_of),
         )
 
     def _fresh(self, name: str) -> str:
@@ -126,13 +139,13 @@ class Reader:
         return str(value)  # a device, a layout, a memory format
 
 
-def _results(name: str, value: Any) -> tuple[TensorSpec, ...]:
+def _results(name: str, value: Any, spec: Callable[[str, torch.Tensor], TensorSpec]) -> tuple[TensorSpec, ...]:
     """One spec named like the operation, or "name.0", "name.1" for an operation with several results."""
     if isinstance(value, torch.Tensor):
-        return (spec_of(name, value),)
+        return (spec(name, value),)
     if not isinstance(value, list | tuple):
         raise UntraceableError(f"{name} is a number that follows from values")
-    return tuple(spec_of(f"{name}.{i}", part) for i, part in enumerate(value) if isinstance(part, torch.Tensor))
+    return tuple(spec(f"{name}.{i}", part) for i, part in enumerate(value) if isinstance(part, torch.Tensor))
 
 
 def spec_of(name: str, tensor: torch.Tensor) -> TensorSpec:
@@ -142,3 +155,11 @@ def spec_of(name: str, tensor: torch.Tensor) -> TensorSpec:
     if not all(isinstance(each, int) for each in (*tensor.shape, *tensor.stride())):
         raise UntraceableError(f"{name} has sizes that follow from values")
     return TensorSpec(name=name, shape=tuple(tensor.shape), strides=tuple(tensor.stride()), dtype=DTYPES[tensor.dtype])
+
+
+def _spec_between(name: str, tensor: torch.Tensor) -> TensorSpec:
+    """As `spec_of`, of what operations hand on."""
+    if tensor.dtype not in COMPLEX:
+        return spec_of(name, tensor)
+    real = spec_of(name, tensor.real)
+    return ComplexSpec(name=name, shape=real.shape, strides=tuple(tensor.stride()), dtype=COMPLEX[tensor.dtype])

@@ -86,6 +86,17 @@ def test_several_scalar_inputs_become_operands(bench):
     assert Ref(ref="a") in [argument for op in task.program.ops for argument in op.args]
 
 
+def test_complex_numbers_within_a_forward_are_pairs_of_reals(bench):
+    body = "return torch.view_as_real(torch.view_as_complex(x.unflatten(-1, (-1, 2))) * torch.exp(1j * y)).flatten(-2)"
+    task = bench.task(elementwise(body, "torch.rand(3, 4), torch.rand(3, 2)", "x, y"))
+    assert task.trace_failure == ""
+    assert {result.dtype for op in task.program.ops for result in op.results} == {"float32"}
+    assert {"aten.cos.default", "aten.sin.default"} <= {*targets(task)}
+    tangent = bench.task(elementwise("return torch.tanh(x * 1j).imag"))
+    assert tangent.program is None
+    assert "aten.tanh.default of complex numbers" in tangent.trace_failure
+
+
 def test_a_scalar_that_shapes_the_program_leaves_no_program(bench):
     task = bench.task(elementwise("return x.repeat(k, 1).sum(0)", "torch.rand(3), 2", "x, k: int"))
     assert task.program is None
