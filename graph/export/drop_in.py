@@ -16,6 +16,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from graph.export.forms import forward_of
 from graph.export.live_module import module_key
 from graph.export.runtime.library import Built, abi, architecture, sha256
+from graph.export.serving import Size, served
+from graph.export.serving import Tensor as Ruled
 from harness.building.compilation import Toolchain, built_before
 from harness.building.cpu_build import CpuToolchain, compile_flags, link_flags
 from harness.building.cuda_build import DEFAULT_ARCHITECTURE, CudaToolchain, cuda_architecture
@@ -56,6 +58,15 @@ class _Workload:
     outputs: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Served:
+    """Further sizes, and arguments and outputs by them as Python expressions."""
+
+    sizes: tuple[Size, ...]
+    arguments: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
 def drop_in_files(task: Task, candidate: Candidate, library: Path | None = None) -> dict[str, str]:
     """The texts of a drop-in by their names in its folder, where `kernel.cu` and `kernel.so` go beside them.
 
@@ -91,6 +102,7 @@ def export_drop_in(task: Task, candidate: Candidate, library: Path | None = None
             prelude=text_literal(PRELUDE),
             built=_built(candidate, library) if library is not None else "None",
             workloads=workloads,
+            served=_served(task),
             parameters=tuple(_path(spec.name) for spec in signature.parameters),
             ties=tuple((_path(spec.name), _path(tied)) for spec in signature.parameters for tied in spec.also),
             forward=forward_of(task),
@@ -190,6 +202,25 @@ def _workload(workload: Workload) -> _Workload:
     )
 
 
+def _served(task: Task) -> _Served | None:
+    """The sizes beside the workloads', with the arguments and outputs of a call that has some."""
+    found = served(task)
+    if found is None:
+        return None
+    signature = task.signature
+    places = enumerate((*signature.inputs, *signature.parameters))
+    arguments = (_ruled(found.arguments[k]) if k in found.arguments else _argument(each) for k, each in places)
+    return _Served(found.sizes, tuple(arguments), tuple(map(_ruled, found.outputs)))
+
+
+def _ruled(tensor: Ruled) -> str:
+    shape, strides = (
+        f"({', '.join(map(str, numbers))}{',' if len(numbers) == 1 else ''})"
+        for numbers in (tensor.shape, tensor.strides)
+    )
+    return f"Tensor({_literal(tensor.name)}, {shape}, {strides}, torch.{tensor.dtype})"
+
+
 def _argument(argument: TensorSpec | ScalarSpec) -> str:
     if isinstance(argument, ScalarSpec):
         if argument.free:
@@ -211,6 +242,7 @@ def _operator(task: Task, candidate: Candidate, workloads: Sequence[_Workload], 
     """The operator's name, by which compile caches know it: a digest of what it computes, and of its gradients."""
     made_for = _made_for(candidate.target) if library is not None else candidate.target
     what = [candidate.source, PRELUDE, *_flags(candidate.target), made_for, *_schemas(task), *map(repr, workloads)]
+    what += [repr(more)] if (more := _served(task)) else []
     return f"k_{hashlib.sha256(json.dumps([*what, sizes(task), task.source]).encode()).hexdigest()[:16]}"
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from .gradients import Gradients
 from .kernel import Kernel, depends_on_mode
 from .library import Built, Library
-from .reference import require_same_arguments, run_reference
+from .reference import constructs_one, require_same_arguments, run_reference
+from .sizes import Extent, Size, Sizes
 from .specs import Number, Tensor, Unfit, Workload
 
 
@@ -27,14 +28,18 @@ def compiled(module: Any, folders: Sequence[Path], mode: str, regions: Mapping[s
 
 __all__ = [
     "Built",
+    "Extent",
     "Gradients",
     "Kernel",
     "Library",
     "Number",
+    "Size",
+    "Sizes",
     "Tensor",
     "Unfit",
     "Workload",
     "compiled",
+    "constructs_one",
     "depends_on_mode",
     "register_backend",
     "require_same_arguments",

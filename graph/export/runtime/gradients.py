@@ -89,7 +89,9 @@ class Gradients:
 
     def _model(self, values: Sequence[Any]) -> _Flat:
         several = len(self._workloads) > 1
-        workload = self._workloads.index(self._workload_of(tuple(values))) if several else 0
+        found = self._workload_of(tuple(values)) if several else self._workloads[0]
+        # At other sizes than these the model is the same: only a kernel whose workloads construct one serves them.
+        workload = self._workloads.index(found) if found in self._workloads else 0
         key = (workload, _device(values))
         if key not in self._models:
             self._models[key] = self._made(*key)

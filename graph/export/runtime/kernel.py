@@ -19,6 +19,7 @@ from torch.autograd import forward_ad
 from .gradients import Gradients
 from .library import Library
 from .operators import Work, operator
+from .sizes import Sizes
 from .specs import Tensor, Unfit, Workload, empty, fitting, laid_out, misfit
 from .straight import Run, Straight, make_straight, ready, runner
 
@@ -38,7 +39,8 @@ class Kernel:
     """`parameters` and `ties` are paths from the module on: the arguments after the inputs, and other names of them.
 
     `operator` is what torch.compile and torch.export see, under `name`: a digest of all that it computes. `fallbacks`
-    counts, by kind, the calls that the reference took. Without `gradients` it takes those that want some, too.
+    counts, by kind, the calls that the reference took. Without `gradients` it takes those that want some, too. `served`
+    are the sizes that it takes beside those of its workloads.
     """
 
     def __init__(
@@ -50,9 +52,11 @@ class Kernel:
         name: str,
         schema: tuple[str, str],
         gradients: Gradients | None = None,
+        served: Sizes | None = None,
     ) -> None:
         self.library, self.device = library, library.device
         self.workloads, self.parameters, self.ties = tuple(workloads), tuple(parameters), tuple(ties)
+        self.served = served
         self.fallbacks: Counter[str] = Counter()
         self._entries: dict[int | None, Any] = {}
         arguments = self.workloads[0].arguments
@@ -131,12 +135,12 @@ class Kernel:
         return self._entries[device.index]
 
     def _unfit(self, module: Any, values: tuple[Any, ...]) -> Unfit | None:
-        """Why a call is not the kernel's; where no workload fits, told of the first."""
+        """Why a call is not the kernel's."""
         unfit = self._unfit_call(module, values)
         if unfit is not None:
             return unfit
-        found = [self._misfit(values, each, module.kernel_fallback != "error") for each in self.workloads]
-        return None if None in found else found[0]
+        found = self._fitting(values, module.kernel_fallback != "error")
+        return found if isinstance(found, Unfit) else None
 
     def _unfit_call(self, module: Any, values: tuple[Any, ...]) -> Unfit | None:
         """Why it is not, whatever the shapes and types."""
@@ -206,11 +210,25 @@ class Kernel:
         return outputs[0] if len(outputs) == 1 else outputs
 
     def _workload(self, values: tuple[Any, ...]) -> Workload:
-        found = [self._misfit(values, each, False) for each in self.workloads]
-        for workload, unfit in zip(self.workloads, found, strict=True):
+        found = self._fitting(values, False)
+        if isinstance(found, Unfit):
+            raise ValueError(found.said)
+        return found
+
+    def _fitting(self, values: tuple[Any, ...], exactly: bool) -> Workload | Unfit:
+        """The workload that the values are of; where none is, why they are not of the first, or of no size served."""
+        unfits = []
+        for workload in self.workloads:
+            unfit = self._misfit(values, workload, exactly)
             if unfit is None:
                 return workload
-        raise ValueError(next(unfit.said for unfit in found if unfit))
+            unfits.append(unfit)
+        if self.served is None or unfits[0].kind != "shape":
+            return unfits[0]
+        other = self.served.of(values)
+        if isinstance(other, Unfit):
+            return other
+        return self._misfit(values, other, exactly) or other
 
 
 def _require_no_tangents() -> None:

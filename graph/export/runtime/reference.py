@@ -46,6 +46,12 @@ def constructor_arguments(reference: types.ModuleType, sizes: Mapping[str, Any])
     return tuple(function(**{key: value for key, value in chosen.items() if takes_any or key in parameters}))
 
 
+def constructs_one(reference: types.ModuleType) -> bool:
+    """Whether all workloads that the file declares construct the model alike."""
+    first, *others = _made_for(reference)
+    return all(_plain(first) == _plain(each) for each in others)
+
+
 def _made_for(reference: types.ModuleType) -> list[tuple[Any, ...]]:
     """The constructor's arguments in each workload that the file declares; those of the plain one where it has none."""
     workloads = getattr(reference, "WORKLOADS", None)

@@ -1,0 +1,144 @@
+"""Which sizes a drop-in's kernel is called with beside the declared ones: those between sizes that it was judged at.
+
+A kernel of several workloads was called by the judge with sizes that nobody declared, too. What these signatures have
+in common is a rule: each extent and stride is a whole number, or follows from sizes of the inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import prod
+
+from harness.nouns.task import Signature, Task, TensorSpec
+
+_FACTORS = 3
+"""Sizes that are multiplied to one stride."""
+
+Values = tuple[int, ...]
+"""Of one extent or stride, in each of the signatures."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """`times` the product of these sizes, and `plus` more."""
+
+    times: int
+    of: tuple[int, ...]
+    plus: int = 0
+
+    def __str__(self) -> str:
+        return f"Extent({self.times}, {self.of}, {self.plus})"
+
+
+Number = int | Extent
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size by where it is seen first, and the least and largest one that the judge tried."""
+
+    name: str
+    axis: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor whose numbers may follow from sizes."""
+
+    name: str
+    shape: tuple[Number, ...]
+    strides: tuple[Number, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Served:
+    """The sizes, and the tensors among the arguments and the outputs, by their places."""
+
+    sizes: tuple[Size, ...]
+    arguments: Mapping[int, Tensor]
+    outputs: tuple[Tensor, ...]
+
+
+class _NoRuleError(Exception):
+    """A number that follows from no size."""
+
+
+def served(task: Task) -> Served | None:
+    """The rule; None where no size differs, none was held out, or the signatures have none in common."""
+    first = task.signature
+    declared, held = ([each.signature for each in group if _kinds(each.signature) == _kinds(first)]
+                      for group in (task.workloads, task.held_out))  # fmt: skip
+    cases = [*declared, *held]
+    if not held or any(each.parameters != first.parameters for each in cases):
+        return None
+    try:
+        return _rule(cases)
+    except _NoRuleError:
+        return None
+
+
+def _kinds(signature: Signature) -> list[object]:
+    return [(each.dtype, len(each.shape)) if isinstance(each, TensorSpec) else each for each in signature.arguments]
+
+
+def _rule(cases: Sequence[Signature]) -> Served | None:
+    seen = {values: (name, axis) for name, axis, values in reversed([*_differing(cases)])}
+    known: dict[Values, int] = {}
+    for values in sorted(seen):  # the smaller first: a multiple of another is no size of its own
+        if _follows(values, known) is None:
+            known[values] = len(known)
+    if not known:
+        return None
+    taken = [(*each.inputs, *each.parameters) for each in cases]
+    arguments = {
+        place: _tensor([each for each in column if isinstance(each, TensorSpec)], known)
+        for place, column in enumerate(zip(*taken, strict=True)) if isinstance(column[0], TensorSpec)
+    }  # fmt: skip
+    outputs = tuple(_tensor(column, known) for column in zip(*(each.outputs for each in cases), strict=True))
+    sizes = tuple(Size(*seen[values], min(values), max(values)) for values in known)
+    return Served(sizes, arguments, outputs)
+
+
+def _differing(cases: Sequence[Signature]) -> Iterator[tuple[str, int, Values]]:
+    """The inputs' extents that are not the same everywhere."""
+    for column in zip(*(each.inputs for each in cases), strict=True):
+        shapes = [each.shape for each in column if isinstance(each, TensorSpec)]
+        for axis, values in enumerate(zip(*shapes, strict=True)):
+            if len({*values}) > 1:
+                yield column[0].name, axis, values
+
+
+def _tensor(column: Sequence[TensorSpec], known: Mapping[Values, int]) -> Tensor:
+    def numbers(kind: str) -> tuple[Number, ...]:
+        return tuple(_number(values, known) for values in zip(*(getattr(each, kind) for each in column), strict=True))
+
+    return Tensor(column[0].name, numbers("shape"), numbers("strides"), column[0].dtype)
+
+
+def _number(values: Values, known: Mapping[Values, int]) -> Number:
+    if len({*values}) == 1:
+        return values[0]
+    found = Extent(1, (known[values],)) if values in known else _follows(values, known)
+    if found is None:
+        raise _NoRuleError
+    return found
+
+
+def _follows(values: Values, known: Mapping[Values, int]) -> Extent | None:
+    """What the values are of known sizes."""
+    for count in range(1, _FACTORS + 1):
+        for chosen in combinations_with_replacement(known, count):
+            made = [prod(each) for each in zip(*chosen, strict=True)]
+            times = values[0] // made[0]
+            if times and all(value == times * each for value, each in zip(values, made, strict=True)):
+                return Extent(times, tuple(known[each] for each in chosen))
+    for have, number in known.items():
+        plus = {value - each for value, each in zip(values, have, strict=True)}
+        if len(plus) == 1:
+            return Extent(1, (number,), plus.pop())
+    return None
