@@ -2,13 +2,17 @@
 
 Which of PyTorch's own operators and modules the compiler writes, and why not the others. It takes an hour or so:
 every sample is traced, lowered and evaluated, one of each entry is written for both targets, and nothing is compiled.
+With `--kept FILE` what was found is kept there, a line an entry, and asked no more by the next call.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import textwrap
 import warnings
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,10 +23,10 @@ from operators import LEFT_OUT, Outcome, entries, outcome
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 HEAD = """# PyTorch's operators
 
-Written by `PYTHONPATH=.:tests/knowledge python -m operators_page --samples {most}` (PyTorch {version}): the
-entries of `op_db` and `module_db`, which PyTorch tests itself on, forward. A sample counts as right when it is traced,
-its values mean what PyTorch computes, and, for the first of each entry, both targets have a first kernel; no kernel ran
-for this page. An entry counts when all its samples are right. {samples}
+Written by `PYTHONPATH=.:tests/knowledge python -m operators_page --samples {most} --types {types}` (PyTorch
+{version}): the entries of `op_db` and `module_db`, which PyTorch tests itself on, forward. A sample counts as right
+when it is traced, its values mean what PyTorch computes, and, for the first of each entry, both targets have a first
+kernel; no kernel ran for this page. An entry counts when all its samples are right. {samples}
 
 Left out: {left}.
 """
@@ -30,21 +34,39 @@ Left out: {left}.
 
 def main(
     samples: Annotated[int, typer.Option(help="Samples of an entry, spread over all; 0 takes all.")] = 0,
+    types: Annotated[str, typer.Option(help="Element types with commas.")] = "float32,bfloat16",
+    kept: Annotated[Path | None, typer.Option(help="A file of what earlier calls found.")] = None,
     only: Annotated[str, typer.Option(help="Names with commas: print these, and write no page.")] = "",
 ) -> None:
     """Ask every entry, and write the page."""
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
+    before = _kept(kept)
     found: dict[str, dict[str, Outcome]] = {}
-    for dtype in (torch.float32, torch.bfloat16):
-        named = found.setdefault(str(dtype).removeprefix("torch."), {})
-        for name, entry in entries(dtype).items():
+    for dtype in types.split(","):
+        named = found.setdefault(dtype, {})
+        for name, entry in entries(getattr(torch, dtype)).items():
             if only and name not in only.split(","):
+                continue
+            if (dtype, name) in before:
+                named[name] = before[dtype, name]
                 continue
             named[name] = outcome(entry, samples)
             typer.echo(f"{name} {named[name]}")
+            if kept is not None:
+                with kept.open("a", encoding="utf-8") as lines:
+                    lines.write(json.dumps([dtype, name, *vars(named[name]).values()]) + "\n")
     if not only:
         PAGE.write_text(page(found, samples), encoding="utf-8")
+
+
+def _kept(file: Path | None) -> dict[tuple[str, str], Outcome]:
+    """By element type and name."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file is not None and file.exists() else []
+    return {
+        (dtype, name): Outcome(right, samples, Counter(others))
+        for dtype, name, right, samples, others in map(json.loads, lines)
+    }
 
 
 def page(found: dict[str, dict[str, Outcome]], most: int) -> str:
@@ -52,7 +74,9 @@ def page(found: dict[str, dict[str, Outcome]], most: int) -> str:
     asked = f"Of each entry {most} samples at most were taken." if most else "All samples were taken."
     counts = Counter(LEFT_OUT.values())
     left = ", ".join(f"{why} ({count})" for why, count in sorted(counts.items()))
-    lines = [HEAD.format(most=most, version=torch.__version__, samples=asked, left=left)]
+    lines = [
+        _wrapped(HEAD.format(most=most, types=",".join(found), version=torch.__version__, samples=asked, left=left))
+    ]
     lines += ["| element type | entries | right on all samples | on some | on none |", "|---|---|---|---|---|"]
     for dtype, named in found.items():
         whole = sum(each.whole for each in named.values())
@@ -67,9 +91,15 @@ def page(found: dict[str, dict[str, Outcome]], most: int) -> str:
                 lines.append(f"| `{name}` | {each.right} of {each.samples} | {said} |")
     lines += ["", "## What is right on all samples", ""]
     right = sorted(set[str]().union(*(named for named in found.values())))
-    lines.append(", ".join(f"`{name}`" for name in right if all(named[name].whole for named in found.values()
-                                                               if name in named)) + ".")  # fmt: skip
+    written = (f"`{name}`" for name in right if all(each[name].whole for each in found.values() if name in each))
+    lines.append(_wrapped(", ".join(written) + "."))
     return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str) -> str:
+    """Paragraphs in lines as the docs have them."""
+    fill = partial(textwrap.fill, width=120, break_long_words=False, break_on_hyphens=False)
+    return "\n\n".join(map(fill, text.strip().split("\n\n"))) + "\n"
 
 
 if __name__ == "__main__":
