@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from . import backend
+from .artifact import artifact_file, load_artifact, save_artifact
 
 
 class Kernels:
@@ -22,12 +23,18 @@ class Kernels:
     module's own forward, by the reason. Where `strict`, what fails is an error, and no call goes there.
     """
 
-    def __init__(self, regions: Mapping[str, str]) -> None:
-        self.regions = dict(regions)
+    def __init__(self, regions: Mapping[str, str], artifact: Path) -> None:
+        self.regions, self.artifact = dict(regions), artifact
         self.strict, self.failed = False, False
         self.placed: Counter[str] = Counter()
         self.reasons: list[str] = []
         self.fallbacks: dict[str, int] = {}
+
+    def save_artifact(self) -> Path:
+        """Leave beside `model_fast.py` what Inductor has made by now, for fresh processes with this torch on such a
+        device. Raises `RuntimeError` where that is nothing, and `OSError`."""
+        save_artifact(self.artifact)
+        return self.artifact
 
     def fall_back(self, why: str) -> None:
         """Count a call, and warn of the first of its reason."""
@@ -67,10 +74,13 @@ class Forward:
 def compiled(module: Any, folders: Sequence[Path], mode: str, regions: Mapping[str, str]) -> Any:
     """The module, whose forward Inductor compiles in a mode, with the kernels of these folders.
 
+    Where Inductor's artifact lies beside `model_fast.py`, above the folders, that is read instead of compiling anew.
     Its weights, buffers and state_dict stay what they are; `module.kernels` says what became of the kernels. With CUDA
     graphs ("reduce-overhead", "max-autotune") a result stands until the next call, as torch.compile has it.
     """
-    module.kernels = Kernels(regions)
+    artifact = artifact_file(folders[0].parents[1], module)
+    load_artifact(artifact)
+    module.kernels = Kernels(regions, artifact)
     module.forward = Forward(module.forward, folders, mode, module.kernels)
     return module
 

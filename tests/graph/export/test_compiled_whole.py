@@ -52,8 +52,9 @@ import importlib.util, json, sys
 import torch
 from torch import nn
 import torch.nn.functional as F
+from torch._dynamo.utils import counters
 
-(folder,) = sys.argv[1:]
+folder, *save = sys.argv[1:]
 spec = importlib.util.spec_from_file_location("model_fast", f"{folder}/model_fast.py")
 file = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(file)
@@ -70,7 +71,11 @@ model, x = Model(), torch.randn(2, 8, 16)
 fast = file.accelerate(model, (x,))
 with torch.no_grad():
     added = float((fast(x) - model(x)).mean())
-print(json.dumps({"added": round(added, 4), "placed": dict(fast.kernels.placed), "regions": fast.kernels.regions}))
+hits = counters["inductor"]["fxgraph_cache_hit"]
+if save:
+    fast.kernels.save_artifact()
+print(json.dumps({"added": round(added, 4), "placed": dict(fast.kernels.placed), "regions": fast.kernels.regions,
+                  "hits": hits}))
 """
 
 
@@ -168,14 +173,41 @@ def test_where_it_fails_the_module_s_own_forward_goes_on_and_a_bad_call_is_the_c
     assert sum(fast.kernels.fallbacks.values()) == 2
 
 
-def test_a_fresh_process_needs_nothing_of_cutegen(kernels: dict[str, Path], tmp_path: Path) -> None:
-    folder = model_of(tmp_path / "model", kernels["shifted"], "default")
-    environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": ""}
-    line = [sys.executable, "-c", f"import sys{STRIPPED}{IN_A_PROCESS}", str(folder)]
-    ended = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=280, cwd=tmp_path)
+def in_a_process(folder: Path, cache: Path, *save: str) -> Any:
+    """What a fresh process tells that knows nothing of cutegen, with caches of its own."""
+    environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONPATH": ""}
+    line = [sys.executable, "-c", f"import sys{STRIPPED}{IN_A_PROCESS}", str(folder), *save]
+    ended = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=280, cwd=cache.parent)
     assert ended.returncode == 0, ended.stderr
-    told = json.loads(ended.stdout.splitlines()[-1])
-    assert told == {"added": 1.0, "placed": {"gate": 1}, "regions": {"gate": "kept at 2 places"}}
+    return json.loads(ended.stdout.splitlines()[-1])
+
+
+def test_a_fresh_process_needs_nothing_of_cutegen_and_with_an_artifact_compiles_nothing(
+    kernels: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = model_of(tmp_path / "model", kernels["shifted"], "default")
+    wanted = {"added": 1.0, "placed": {"gate": 1}, "regions": {"gate": "kept at 2 places"}}
+    assert in_a_process(folder, tmp_path / "cache", "save") == wanted | {"hits": 0}
+    assert in_a_process(folder, tmp_path / "other cache") == wanted | {"hits": 1}
+
+
+def test_an_artifact_that_is_damaged_or_another_build_s_is_not_used(
+    file: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    model, x = nn.Sequential(Gated()).eval(), torch.randn(2, 8, 16)
+    place = file.accelerate(model, (x,)).kernels.artifact
+    assert place.parent == tmp_path / "model"
+    place.write_bytes(b"no artifact")
+    used = sys.modules[type(file.accelerate(model, (x,)).forward).__module__.replace("whole", "artifact")]
+    for change, said in ((lambda: None, "is not used"), (lambda: place.chmod(0o666), "can be written by others")):
+        change()
+        used.load_artifact.cache_clear()
+        fast = file.accelerate(model, (x,))
+        assert said in caplog.messages[-1]
+    with torch.no_grad():
+        torch.testing.assert_close(fast(x), model(x))
+    monkeypatch.setattr(torch, "__version__", "99.0")
+    assert file.accelerate(model, (x,)).kernels.artifact != place
 
 
 @pytest.mark.parametrize("kind", ["right", "shifted"])
