@@ -35,7 +35,7 @@ from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass
 from harness.nouns.verdict import OutputError, Trial
 from harness.trusted.bench import Bench
-from harness.trusted.disturbed import spread_of
+from harness.trusted.noise_estimate import spread_of
 from harness.trusted.reference import writable
 
 MORE_DRAWS = 7

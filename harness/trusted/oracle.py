@@ -20,12 +20,12 @@ from harness.checks.errors import Further, explained_error, floor_of, scaled_err
 from harness.checks.threads import one_thread
 from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass
-from harness.trusted.disturbed import WIDE, distance, disturbed
-from harness.trusted.explained import explained
-from harness.trusted.observed import Observed, choice_of, shifts_of
+from harness.trusted.noise_estimate import WIDE, distance, estimate_noise
 from harness.trusted.reach import tensors_of
 from harness.trusted.reference import Reference, Value
-from harness.trusted.undecided import Undecided
+from harness.trusted.ties.breaks import TieBreaks
+from harness.trusted.ties.fit import fit_ties
+from harness.trusted.ties.recorder import OpRecorder, choice_of, shifts_of
 
 PIECE = 1 << 17
 """Elements a piece has about: 1 MiB in float64."""
@@ -93,12 +93,12 @@ class Oracle:
     ) -> list[Further]:
         model = self._reference.replica()
         self._reference.load(model, weights)
-        with Observed() as rounded:
+        with OpRecorder() as rounded:
             results = self._reference.run(inputs, model)
         try:
             wide = self._loaded(weights)
             with _float64_by_default(), torch.no_grad():
-                with Observed() as exact:
+                with OpRecorder() as exact:
                     outputs = self._whole(wide, inputs)
                 shifts = shifts_of(exact.steps, rounded.steps, tolerance)
                 signs = (1, -1) if any(shift is not None for shift in shifts) else ()
@@ -108,13 +108,13 @@ class Oracle:
         chosen = [
             choice_of(exact.chosen(o), rounded.chosen(r), tolerance) for o, r in zip(outputs, results, strict=True)
         ]
-        explained = cache(lambda: self._explained(inputs, weights, model, (results, got), tolerance))
+        fitted = cache(lambda: self._fitted(inputs, weights, model, (results, got), tolerance))
         return [
-            Further(choice, tuple(other[k] for other in others), partial(lambda at: tuple(explained()[at]), k))
+            Further(choice, tuple(other[k] for other in others), partial(lambda at: tuple(fitted()[at]), k))
             for k, choice in enumerate(chosen)
         ]
 
-    def _explained(
+    def _fitted(
         self,
         inputs: list[Value],
         weights: dict[str, torch.Tensor],
@@ -122,7 +122,7 @@ class Oracle:
         theirs: Sequence[Sequence[torch.Tensor]],
         tolerance: float,
     ) -> list[list[torch.Tensor]]:
-        """For each output its oracles, one for each of several results: see `explained`. None where that fails."""
+        """For each output its oracles, one for each of several results: see `fit_ties`. None where that fails."""
         tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
 
         def filled(given: Sequence[torch.Tensor]) -> list[Value]:
@@ -132,14 +132,14 @@ class Oracle:
         try:
             wide = self._loaded(weights)
             with _float64_by_default():
-                undecided = Undecided(
+                ties = TieBreaks(
                     lambda *given: self._whole(wide, filled(given)), [*map(_wide, tensors)],
                     lambda *given: self._reference.run(filled(given), model), tensors, tolerance,
                 )  # fmt: skip
-                own = explained(undecided, theirs[0])
+                own = fit_ties(ties, theirs[0])
                 errors = map(explained_error, theirs[0], own)
                 enough = [tolerance * max(error, floor_of(each.dtype)) for error, each in zip(errors, own, strict=True)]
-                found = [own, *(explained(undecided, results, enough) for results in theirs[1:])]
+                found = [own, *(fit_ties(ties, results, enough) for results in theirs[1:])]
         except Exception:  # noqa: BLE001 (a forward that cannot be traced, or differentiated twice, in whatever way)
             return [[] for _ in theirs[0]]
         return [[*oracles] for oracles in zip(*found, strict=True)]
@@ -168,7 +168,7 @@ class Oracle:
         self, model: torch.nn.Module, inputs: list[Value], shifts: list[torch.Tensor | None], sign: int
     ) -> list[torch.Tensor]:
         """The outputs with each step's first operand moved by what rounding may have done to it."""
-        with Observed([None if shift is None else shift * sign for shift in shifts]):
+        with OpRecorder([None if shift is None else shift * sign for shift in shifts]):
             return self._whole(model, inputs)
 
     def _loaded(self, weights: dict[str, torch.Tensor]) -> torch.nn.Module:
@@ -244,12 +244,12 @@ class Oracle:
         *,
         wide: bool = False,
     ) -> list[float]:
-        """How far off (scaled) each of PyTorch's results may be, by itself: see `disturbed`. `wide`: numbers of 16 bits
-        are as exact as they are."""
+        """How far off (scaled) each of PyTorch's results may be, by itself: see `estimate_noise`. `wide`: numbers of 16
+        bits are as exact as they are."""
         model = self._reference.replica()
         self._reference.load(model, weights)
         types = {"types": WIDE} if wide else {}
-        return disturbed(lambda given: self._reference.run(given, model), inputs, results, **types)
+        return estimate_noise(lambda given: self._reference.run(given, model), inputs, results, **types)
 
 
 @contextmanager

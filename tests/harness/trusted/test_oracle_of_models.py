@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from harness.checks.errors import Expected, compare
-from harness.trusted.disturbed import distance
+from harness.trusted.noise_estimate import distance
 from harness.trusted.oracle import Oracle
 from harness.trusted.reach import tensors_of
 from harness.trusted.reference import Reference

@@ -15,8 +15,8 @@ from contextlib import suppress
 import torch
 
 from harness.checks.errors import DOUBTFUL, floor_of, scale_of
-from harness.trusted.open_decisions import Open
-from harness.trusted.undecided import Order, Tensors, Undecided
+from harness.trusted.ties.breaks import Order, Tensors, TieBreaks
+from harness.trusted.ties.sides import Open
 
 ROUNDS = 12
 """Of linear equations: shares have ends, and decisions that lie behind each other change the results together."""
@@ -35,7 +35,7 @@ TRIES, TRIES_S = 256, 2.0
 Distance = Callable[[Sequence[torch.Tensor | Open]], torch.Tensor]
 
 
-def explained(function: Undecided, got: Sequence[torch.Tensor], enough: Sequence[float] = ()) -> Tensors:
+def fit_ties(function: TieBreaks, got: Sequence[torch.Tensor], enough: Sequence[float] = ()) -> Tensors:
     """The results in float64 by those decisions that come nearest to what somebody got.
 
     Errors up to `enough` (scaled, by output) are what rounding explains.
@@ -53,7 +53,7 @@ def explained(function: Undecided, got: Sequence[torch.Tensor], enough: Sequence
 class _Search:
     """Decisions that come nearer and nearer; `least` is how many elements are off, and their squares."""
 
-    def __init__(self, function: Undecided, got: Sequence[torch.Tensor], enough: Sequence[float]) -> None:
+    def __init__(self, function: TieBreaks, got: Sequence[torch.Tensor], enough: Sequence[float]) -> None:
         self._function = function
         self._distance = _distance(function.own, got, enough)
         self._order: Order | None = None
@@ -141,7 +141,7 @@ class _Search:
         return better
 
 
-def _sharing(function: Undecided, distance: Distance) -> Iterator[tuple[Tensors, Tensors]]:
+def _sharing(function: TieBreaks, distance: Distance) -> Iterator[tuple[Tensors, Tensors]]:
     """Sides that are taken, as least squares have them, nearer each time, and the results by the shares themselves."""
     changing = _changing(function)
     followed = function.only(changing)
@@ -192,7 +192,7 @@ def _distance(exact: Tensors, got: Sequence[torch.Tensor], enough: Sequence[floa
     return distance
 
 
-def _step(function: Undecided, distance: Distance, at: torch.Tensor) -> torch.Tensor:
+def _step(function: TieBreaks, distance: Distance, at: torch.Tensor) -> torch.Tensor:
     """By how much the shares are to move: conjugate gradients on the results' linear change.
 
     Those that are at an end already, and would go on, stay.
@@ -230,7 +230,7 @@ def _step(function: Undecided, distance: Distance, at: torch.Tensor) -> torch.Te
     return moved
 
 
-def _changing(function: Undecided) -> torch.Tensor:
+def _changing(function: TieBreaks) -> torch.Tensor:
     """Which sides' elements change results in a way that can be followed: not those of several zeros that are equal."""
     here = function.even().requires_grad_()
     generator = torch.Generator(here.device).manual_seed(2)

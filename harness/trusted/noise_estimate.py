@@ -21,7 +21,7 @@ WIDE = (torch.float64, torch.float32)
 _MOVED = (*WIDE, torch.float16, torch.bfloat16)
 
 
-def disturbed(
+def estimate_noise(
     run: Callable[[list[Value]], list[torch.Tensor]],
     inputs: list[Value],
     results: Sequence[torch.Tensor],
@@ -61,7 +61,7 @@ def _others(
         moved = [
             _moved(value.clone(), generator, types) if isinstance(value, torch.Tensor) else value for value in inputs
         ]
-        with _Disturbed(generator, types):
+        with _Perturbed(generator, types):
             others = run(moved)
         yield others
 
@@ -94,7 +94,7 @@ def _largest(result: torch.Tensor, exact: torch.Tensor) -> float:
     return float((off / (size + (scale or 1.0))).max())
 
 
-class _Disturbed(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Perturbed(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Moves each number that an operation computes from numbers with a fraction; views and constants stay."""
 
     def __init__(self, generator: torch.Generator, types: Sequence[torch.dtype]) -> None:

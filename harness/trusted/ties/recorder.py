@@ -30,7 +30,7 @@ STEPPING = ("round", "floor", "ceil", "trunc", "floor_divide", "remainder", "fmo
             "quantize_per_tensor", "quantize_per_channel")  # fmt: skip
 
 
-class Observed(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes choices and the operands of steps; with `shifts` moves the first operand of each step by one of them."""
 
     def __init__(self, shifts: Sequence[torch.Tensor | None] = ()) -> None:

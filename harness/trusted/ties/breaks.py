@@ -22,8 +22,8 @@ from torch.overrides import TorchFunctionMode
 
 from harness.checks.choices import repeated
 from harness.trusted.gradients import backward_parts
-from harness.trusted.observed import CHOOSING, ROWS, STEPPING, given_to, shift_of
-from harness.trusted.open_decisions import Open, followed, opened
+from harness.trusted.ties.recorder import CHOOSING, ROWS, STEPPING, given_to, shift_of
+from harness.trusted.ties.sides import Open, followed, opened
 
 Tensors = list[torch.Tensor]
 Mixed = list[torch.Tensor | Open]
@@ -95,7 +95,7 @@ class _Before(NamedTuple):
     dtype: torch.dtype
 
 
-class Undecided:
+class TieBreaks:
     """A function of tensors in float64, and the decisions in it that may have been taken otherwise.
 
     `rounded` is the same function as PyTorch computes it, of the same operands in their own types. Raises what tracing
@@ -206,7 +206,7 @@ class Undecided:
             drawn[:, torch.unique(part)] &= now.unsqueeze(1)
         return drawn
 
-    def only(self, which: torch.Tensor) -> Undecided:
+    def only(self, which: torch.Tensor) -> TieBreaks:
         """The same with these of the sides' elements alone."""
         other = copy.copy(self)
         kept = (
