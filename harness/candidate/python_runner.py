@@ -31,6 +31,7 @@ sys.path += [str(_HERE), str(_HERE.with_name("wire"))]
 if TYPE_CHECKING:
     from harness.candidate import runner
     from harness.candidate.operators_away import Operators
+    from harness.candidate.runner import CallFailedError
     from harness.wire import channel, cuda_driver, forms
     from harness.wire.heap import keep_what_is_freed
 else:
@@ -40,16 +41,9 @@ else:
     import runner
     from heap import keep_what_is_freed
     from operators_away import Operators
+    from runner import CallFailedError
 
 _FILE = "module_new.py"
-
-
-class CallFailedError(Exception):
-    """A call did not get through; `check` says in what way."""
-
-    def __init__(self, check: str, message: str) -> None:
-        super().__init__(message)
-        self.check = check
 
 
 def map_segments(layout: dict[str, Any], descriptors: Iterable[int]) -> dict[str, torch.Tensor]:

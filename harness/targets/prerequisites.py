@@ -5,12 +5,11 @@ from __future__ import annotations
 import platform
 import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from harness.building.ninja_file import Edge, run_edges
 from harness.building.store import Store, require_room, write_text
@@ -51,7 +50,6 @@ int main() {
 LEAST_TORCH = (2, 11)
 """As pyproject.toml declares it; what torch.compile's backend needs of PyTorch is there from that version on."""
 _PROFILER_SETTINGS = Path("/proc/driver/nvidia/params")
-_NEEDS_PROFILER = "profiling cuda kernels"
 
 
 class Prerequisite(Frozen):
@@ -64,10 +62,17 @@ class Prerequisite(Frozen):
     needed_for: str
 
 
+class Limited(NamedTuple):
+    """What is there, and does not serve for all."""
+
+    detail: str
+    remedy: str
+
+
 def check_prerequisites() -> tuple[Prerequisite, ...]:
     """Look for every prerequisite, trying rather than assuming. Never raises; takes about a second."""
     return (
-        _python(),
+        _attempt("Python", "everything", platform.python_version),
         _attempt("C++ compiler", "target cpu", lambda: compiler_name(host_compiler().version)),
         _attempt("OpenMP", "target cpu on more than one core", _try_openmp),
         _attempt("objdump", "remarks on loops, target cpu", _disassembler),
@@ -75,34 +80,26 @@ def check_prerequisites() -> tuple[Prerequisite, ...]:
         _attempt("CuTe headers", "building kernels", lambda: f"{cutlass_version()} ({cute_include()})"),
         _attempt("CUDA headers", "building kernels", lambda: str(cuda_include())),
         _attempt("tvm-ffi", "building and calling kernels", _tvm_ffi_version),
-        _torch(),
+        _attempt("torch", "tracing and judging tasks", _torch),
         _attempt("nvcc", "target cuda", lambda: compiler_name(cuda_compiler().version)),
-        _gpu(),
-        _profiler(),
-        _isolation(),
+        _attempt("GPU", "running cuda kernels", _gpu),
+        _attempt("ncu", "profiling cuda kernels", _profiler),
+        _attempt("isolation", "running kernels that nobody vouches for", _isolation),
         _attempt("cache folder", "building kernels", _try_cache),
     )
 
 
-def _attempt(name: str, needed_for: str, look: Callable[[], str]) -> Prerequisite:
+def _attempt(name: str, needed_for: str, look: Callable[[], str | Limited]) -> Prerequisite:
+    """What `look` finds; it raises `MachineError` where that is missing."""
     try:
-        return Prerequisite(name=name, status="found", detail=look(), needed_for=needed_for)
+        found = look()
     except MachineError as missing:
         return Prerequisite(
             name=name, status="missing", detail=missing.problem, remedy=missing.remedy, needed_for=needed_for
         )
-
-
-def _python() -> Prerequisite:
-    version = ".".join(map(str, sys.version_info[:3]))
-    supported = sys.version_info >= (3, 11)
-    return Prerequisite(
-        name="Python",
-        status="found" if supported else "missing",
-        detail=version,
-        remedy="" if supported else "Install Python 3.11 or later.",
-        needed_for="everything",
-    )
+    if isinstance(found, Limited):
+        return Prerequisite(name=name, status="limited", **found._asdict(), needed_for=needed_for)
+    return Prerequisite(name=name, status="found", detail=found, needed_for=needed_for)
 
 
 def _try_openmp() -> str:
@@ -137,57 +134,40 @@ def _tvm_ffi_version() -> str:
     return f"{metadata.version('apache-tvm-ffi')} ({tvm_ffi_folder()})"
 
 
-def _torch() -> Prerequisite:
-    needed_for = "tracing and judging tasks"
+def _torch() -> str | Limited:
+    """Not imported: that takes two seconds and 200 MB, and this process may go on to be the graph's."""
     try:
-        # Not imported: that takes two seconds and 200 MB, and this process may go on to be the graph's.
         found = metadata.version("torch")
-    except metadata.PackageNotFoundError:
-        remedy = "Install it with: pip install torch."
-        return Prerequisite(
-            name="torch", status="missing", detail="not installed", remedy=remedy, needed_for=needed_for
-        )
+    except metadata.PackageNotFoundError as absent:
+        raise MachineError("not installed", "Install it with: pip install torch.") from absent
     if tuple(map(int, re.findall(r"\d+", found)[:2])) < LEAST_TORCH:
         detail = f"{found}, older than {'.'.join(map(str, LEAST_TORCH))}"
-        remedy = "Install a newer one with: pip install -U torch."
-        return Prerequisite(name="torch", status="limited", detail=detail, remedy=remedy, needed_for=needed_for)
-    return Prerequisite(name="torch", status="found", detail=found, needed_for=needed_for)
+        return Limited(detail, "Install a newer one with: pip install -U torch.")
+    return found
 
 
-def _gpu() -> Prerequisite:
+def _gpu() -> str | Limited:
     gpu = find_gpu()
     if gpu is None:
-        return Prerequisite(
-            name="GPU",
-            status="missing",
-            detail="nvidia-smi was not found or reports no device",
-            remedy="Install the NVIDIA driver where there is a GPU; without one use --target cpu.",
-            needed_for="running cuda kernels",
-        )
-    detail, needed_for = f"{gpu.name}, {gpu.architecture}, driver {gpu.driver}", "running cuda kernels"
+        remedy = "Install the NVIDIA driver where there is a GPU; without one use --target cpu."
+        raise MachineError("nvidia-smi was not found or reports no device", remedy)
+    detail = f"{gpu.name}, {gpu.architecture}, driver {gpu.driver}"
     try:
         CudaTarget().require_device()
     except MachineError as unfit:
-        detail = f"{detail}; {unfit.problem}"
-        return Prerequisite(name="GPU", status="limited", detail=detail, remedy=unfit.remedy, needed_for=needed_for)
-    return Prerequisite(name="GPU", status="found", detail=detail, needed_for=needed_for)
+        return Limited(f"{detail}; {unfit.problem}", unfit.remedy)
+    return detail
 
 
-def _profiler() -> Prerequisite:
+def _profiler() -> str | Limited:
     program = find_tool("ncu")
     if program is None:
-        return Prerequisite(
-            name="ncu",
-            status="missing",
-            detail="Nsight Compute was not found",
-            remedy="Install Nsight Compute with the CUDA toolkit; target cpu needs none of it.",
-            needed_for=_NEEDS_PROFILER,
-        )
+        remedy = "Install Nsight Compute with the CUDA toolkit; target cpu needs none of it."
+        raise MachineError("Nsight Compute was not found", remedy)
     if not _may_profile():
         remedy = "Load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0: no kernel runs as administrator."
-        detail = f"{program}; the driver lets only administrators read performance counters"
-        return Prerequisite(name="ncu", status="limited", detail=detail, remedy=remedy, needed_for=_NEEDS_PROFILER)
-    return Prerequisite(name="ncu", status="found", detail=str(program), needed_for=_NEEDS_PROFILER)
+        return Limited(f"{program}; the driver lets only administrators read performance counters", remedy)
+    return str(program)
 
 
 def _may_profile() -> bool:
@@ -196,23 +176,12 @@ def _may_profile() -> bool:
     return "RmProfilingAdminOnly: 1" not in _PROFILER_SETTINGS.read_text(encoding="utf-8")
 
 
-def _isolation() -> Prerequisite:
-    name, needed_for = "isolation", "running kernels that nobody vouches for"
-    try:
-        tier = resolve_tier("auto")
-    except MachineError as missing:
-        return Prerequisite(
-            name=name, status="missing", detail=missing.problem, remedy=missing.remedy, needed_for=needed_for
-        )
+def _isolation() -> str | Limited:
+    tier = resolve_tier("auto")
     if tier == "bubblewrap":
-        return Prerequisite(name=name, status="found", detail="bubblewrap", needed_for=needed_for)
-    return Prerequisite(
-        name=name,
-        status="limited",
-        detail=f"{tier}: a kernel can still list processes and connect to unix sockets",
-        remedy="Install bubblewrap (apt install bubblewrap) and allow unprivileged user namespaces.",
-        needed_for=needed_for,
-    )
+        return tier
+    detail = f"{tier}: a kernel can still list processes and connect to unix sockets"
+    return Limited(detail, "Install bubblewrap (apt install bubblewrap) and allow unprivileged user namespaces.")
 
 
 def _try_cache() -> str:

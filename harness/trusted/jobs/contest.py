@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -52,12 +51,12 @@ class LostError(Exception):
         self.digest = digest
 
 
-def contest(job: ContestJob, descriptors: Sequence[int]) -> dict[str, Any]:
-    """A `Contest` as JSON-ready data. The first descriptor is the last kernel's: the others stand against it."""
+def contest(job: ContestJob, *descriptors: int) -> Contest:
+    """The first descriptor is the last kernel's: the others stand against it."""
     try:
-        return _held(job, descriptors).model_dump(mode="json")
+        return _held(job, descriptors)
     except LostError as lost:
-        return Contest(failed=lost.digest, message=str(lost)).model_dump(mode="json")
+        return Contest(failed=lost.digest, message=str(lost))
     except torch.OutOfMemoryError as full:
         raise no_room(job, full) from full
 

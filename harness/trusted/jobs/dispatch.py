@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from harness.nouns.frozen import Frozen
 from harness.trusted.facts.describing import describe
 from harness.trusted.facts.drawing import draw
 from harness.trusted.facts.filters import examine
@@ -30,41 +31,37 @@ from harness.wire.job import (
     WholeCompileJob,
 )
 
-PAUSING = ("judge", "mix", "contest")
-"""The jobs that stop and continue another process, the candidate's; no other job may signal outside itself."""
-
-
-def _judge(payload: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
-    return judge(JudgeJob.model_validate(payload), *descriptors).model_dump(mode="json")
-
-
-def _mix(payload: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
-    return mix(MixJob.model_validate(payload), *descriptors).model_dump(mode="json")
-
-
-def _contest(payload: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
-    return contest(ContestJob.model_validate(payload), descriptors)
-
-
-_WITH_DESCRIPTORS = {"judge": _judge, "mix": _mix, "contest": _contest}
-_JOBS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+PAUSING: dict[str, tuple[type[Frozen], Callable[..., Frozen]]] = {
+    "judge": (JudgeJob, judge),
+    "mix": (MixJob, mix),
+    "contest": (ContestJob, contest),
+}
+"""The jobs that stop and continue other processes, the candidates', whose lines are their further arguments; no other
+job may signal outside itself."""
+_TYPED: dict[str, tuple[type[Frozen], Callable[[Any], dict[str, Any]]]] = {
+    "compile": (CompileJob, compile_ahead),
+    "as_called": (AsCalledJob, time_as_called),
+    "capture": (CaptureJob, capture),
+    "cut": (CutJob, cut),
+    "compile_whole": (WholeCompileJob, compile_whole_ahead),
+    "accept": (AcceptJob, accept),
+}
+_PLAIN: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "describe": lambda payload: describe(payload["source"], payload["name"]),
     "draw": draw,
     "examine": examine,
-    "compile": lambda payload: compile_ahead(CompileJob.model_validate(payload)),
-    "as_called": lambda payload: time_as_called(AsCalledJob.model_validate(payload)),
-    "capture": lambda payload: capture(CaptureJob.model_validate(payload)),
-    "cut": lambda payload: cut(CutJob.model_validate(payload)),
-    "compile_whole": lambda payload: compile_whole_ahead(WholeCompileJob.model_validate(payload)),
-    "accept": lambda payload: accept(AcceptJob.model_validate(payload)),
     "init": lambda payload: {"arguments": Reference(payload["source"], payload["name"]).plain_arguments()},
 }
 
 
-def run_job(kind: str, payload: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+def run_job(kind: str, payload: dict[str, Any], descriptors: Sequence[int]) -> dict[str, Any]:
     """Do one job and return its JSON-ready result."""
-    if kind in _WITH_DESCRIPTORS:
-        return _WITH_DESCRIPTORS[kind](payload, descriptors)
-    if kind not in _JOBS:
+    if kind in PAUSING:
+        job, do = PAUSING[kind]
+        return do(job.model_validate(payload), *descriptors).model_dump(mode="json")
+    if kind in _TYPED:
+        job, answer = _TYPED[kind]
+        return answer(job.model_validate(payload))
+    if kind not in _PLAIN:
         raise ValueError(f"no such job: {kind}")
-    return _JOBS[kind](payload)
+    return _PLAIN[kind](payload)

@@ -62,8 +62,9 @@ def test_whatever_is_not_found_has_a_remedy():
 
 @pytest.mark.parametrize(("version", "status"), [("2.9.1", "limited"), ("2.11.0+cu130", "found"), ("3.0.0a0", "found")])
 def test_an_older_torch_is_told_of(monkeypatch, version, status):
-    monkeypatch.setattr(prerequisites.metadata, "version", lambda _: version)
-    found = prerequisites._torch()
+    real = prerequisites.metadata.version
+    monkeypatch.setattr(prerequisites.metadata, "version", lambda name: version if name == "torch" else real(name))
+    found = check()["torch"]
     assert found.status == status
     assert found.detail.startswith(version)
     assert ("pip install -U torch" in found.remedy) == (status == "limited")
