@@ -15,7 +15,7 @@ from graph.runs.suite_record import SuiteTask
 from harness.nouns.errors import UserError
 from harness.nouns.task import Direction, Task
 from harness.tasks.declaring import alone
-from harness.tasks.numbers import place_of, with_numbers
+from harness.tasks.numbers import span_of, with_numbers
 from harness.tasks.robust_folder import is_robust_folder
 from knowledge.suites import bundled
 from nodes.state import TaskInput
@@ -145,7 +145,7 @@ def scaled(source: str, scale: float, name: str) -> str:
         )
     sizes = ast.literal_eval(mapping).values()
     return with_numbers(
-        source, {place_of(node): scaled_size(size, scale) for node, size in zip(mapping.values, sizes, strict=True)}
+        source, {span_of(node): scaled_size(size, scale) for node, size in zip(mapping.values, sizes, strict=True)}
     )
 
 

@@ -74,7 +74,7 @@ class Heap:
         self._libc.free(ctypes.c_void_p(address))
 
 
-class Kept:
+class CachingMemory:
     """Memory that is kept when it is freed, and given again to whoever asks for as much."""
 
     def __init__(self, memory: Memory) -> None:

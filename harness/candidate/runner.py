@@ -143,7 +143,7 @@ class Gpu:
         _set_stream(runtime, self._driver.stream())
         self._other_stream = self._driver.stream()
         memory = cuda_driver.SpoiltMemory(self._driver)
-        self._allocator = allocator.Allocator("cuda", allocator.Kept(memory))
+        self._allocator = allocator.Allocator("cuda", allocator.CachingMemory(memory))
         self._allocator.install(runtime)
 
     def enter_elsewhere(self, runtime: ctypes.CDLL) -> None:

@@ -67,7 +67,7 @@ class Ticks(NamedTuple):
         return sum(self.kernel.values()) + sum(self.beside.values())
 
 
-class Place(NamedTuple):
+class LoopOrLine(NamedTuple):
     """What a tick is counted under: a loop, or a line outside of all, each by the call that it was inlined into."""
 
     loop: int | None
@@ -163,8 +163,8 @@ def split(
     the compiler has unrolled away, counts there.
     """
     written = source_loops(source)
-    met: Counter[Place] = Counter()
-    at_line: dict[Place, Counter[int]] = {}
+    met: Counter[LoopOrLine] = Counter()
+    at_line: dict[LoopOrLine, Counter[int]] = {}
     for offset, count in ticks.kernel.items():
         place, line = _place(lines.get(offset, ()), written, machine_loops)
         met[place] += count
@@ -187,18 +187,18 @@ def split(
     return (*shown, *([Phase(share=rest, elsewhere="the rest of the call")] if rest >= _LEAST_SHARE else []))
 
 
-def _place(chain: Sequence[int], written: Sequence[SourceLoop], machine: Collection[int]) -> tuple[Place, int]:
+def _place(chain: Sequence[int], written: Sequence[SourceLoop], machine: Collection[int]) -> tuple[LoopOrLine, int]:
     """What code with these lines counts under, and which of them it is told by."""
     for depth, line in enumerate(chain):
         around = [loop for loop in written if loop.holds(line)]
         if around:
             known = [loop for loop in around if loop.line in machine]
             loop = min(known or around, key=lambda each: (each.last - each.first, each.line))
-            return Place(
+            return LoopOrLine(
                 loop.line, None, next((each for each in chain[depth + 1 :] if not loop.holds(each)), None)
             ), line
     own, caller = [*chain, 0, 0][:2]
-    return Place(None, own or None, caller or None), own
+    return LoopOrLine(None, own or None, caller or None), own
 
 
 def _parts(met: Mapping[int, int], total: int) -> tuple[Lines, ...]:

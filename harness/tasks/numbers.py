@@ -19,7 +19,7 @@ _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
 }
 
 
-class Place(NamedTuple):
+class NumberSpan(NamedTuple):
     """Where a number stands: its line (from 1), and the bytes of that line before it and before its end."""
 
     line: int
@@ -27,7 +27,7 @@ class Place(NamedTuple):
     end: int
 
 
-def whole_numbers(source: str) -> list[tuple[Place, int]]:
+def whole_numbers(source: str) -> list[tuple[NumberSpan, int]]:
     """Every constant whole number, computed where it is written as `2 * 2048` or `2**14`. Nothing for a broken file."""
     try:
         tree = ast.parse(source)
@@ -36,13 +36,13 @@ def whole_numbers(source: str) -> list[tuple[Place, int]]:
     return list(_found(tree))
 
 
-def place_of(node: ast.expr) -> Place:
+def span_of(node: ast.expr) -> NumberSpan:
     """Where an expression on one line stands."""
     assert node.end_col_offset is not None
-    return Place(node.lineno, node.col_offset, node.end_col_offset)
+    return NumberSpan(node.lineno, node.col_offset, node.end_col_offset)
 
 
-def with_numbers(source: str, numbers: Mapping[Place, int]) -> str:
+def with_numbers(source: str, numbers: Mapping[NumberSpan, int]) -> str:
     """The file with these numbers in those places."""
     lines = source.split("\n")
     for place in sorted(numbers, reverse=True):
@@ -51,9 +51,9 @@ def with_numbers(source: str, numbers: Mapping[Place, int]) -> str:
     return "\n".join(lines)
 
 
-def _found(node: ast.AST) -> Iterator[tuple[Place, int]]:
+def _found(node: ast.AST) -> Iterator[tuple[NumberSpan, int]]:
     if isinstance(node, ast.expr) and node.lineno == node.end_lineno and (value := _value(node)) is not None:
-        yield place_of(node), value
+        yield span_of(node), value
         return
     if not isinstance(node, ast.JoinedStr):  # whose parts tell wrong places before Python 3.12
         for child in ast.iter_child_nodes(node):

@@ -11,7 +11,7 @@ import torch
 from harness.nouns.task import DTYPE_BYTES, ScalarSpec, Signature, TensorSpec
 from harness.trusted.device import Device, Segment
 from harness.trusted.reference import TORCH_DTYPES, Reference, Value
-from harness.wire.layout import GUARD, Layout, Place, lay_out, span_bytes
+from harness.wire.layout import GUARD, Layout, Placement, lay_out, span_bytes
 
 GUARD_BYTE = 0xA5
 BESIDE_BYTE = 0xFF
@@ -155,7 +155,7 @@ class SharedMemory:
             end = place.offset + span_bytes(place.spec)
         self.inputs.raw[end:].fill_(BESIDE_BYTE)
 
-    def _view(self, place: Place) -> torch.Tensor:
+    def _view(self, place: Placement) -> torch.Tensor:
         raw = (self.inputs if place.memory == "in" else self.written).raw
         spec = place.spec
         flat = raw[place.offset : place.offset + span_bytes(spec)].view(TORCH_DTYPES[spec.dtype])
@@ -197,6 +197,6 @@ def _digest(words: torch.Tensor) -> int:
     return total
 
 
-def _span(place: Place) -> tuple[int, int, int]:
+def _span(place: Placement) -> tuple[int, int, int]:
     """Where a tensor lies, the bytes of an element, and how many its storage holds."""
     return place.offset, DTYPE_BYTES[place.spec.dtype], place.spec.span

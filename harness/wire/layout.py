@@ -24,7 +24,7 @@ GUARD = PAGE
 
 
 @dataclass(frozen=True)
-class Place:
+class Placement:
     """A tensor's offset (bytes) in the segment "in" or "out"."""
 
     memory: str
@@ -41,7 +41,7 @@ class Place:
 class Layout:
     """All slots: `places[slot][name]`, and the size of both segments in bytes."""
 
-    places: tuple[dict[str, Place], ...]
+    places: tuple[dict[str, Placement], ...]
     input_bytes: int
     output_bytes: int
 
@@ -75,7 +75,7 @@ def lay_out_each(signatures: Sequence[Signature]) -> Layout:
     return Layout(places, max(ends["in"], PAGE), max(ends["out"], PAGE))
 
 
-def _slot(signature: Signature, ends: dict[str, int], offset: int) -> dict[str, Place]:
+def _slot(signature: Signature, ends: dict[str, int], offset: int) -> dict[str, Placement]:
     placed = {}
     gap = PAGE * (offset > 0)  # nor do arguments lie as far apart there as elsewhere
     for spec in signature.arguments:
@@ -85,7 +85,7 @@ def _slot(signature: Signature, ends: dict[str, int], offset: int) -> dict[str, 
         guard = GUARD if memory == "out" else 0
         begin = ends[memory] + guard + offset
         ends[memory] = _align(begin + span_bytes(spec) + guard) + gap
-        placed[spec.name] = Place(memory, begin, spec)
+        placed[spec.name] = Placement(memory, begin, spec)
     return placed
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.candidate.allocator import Allocator, Heap, Kept
+from harness.candidate.allocator import Allocator, CachingMemory, Heap
 from harness.processes.candidate_process import runtime_library
 from harness.wire import abi
 
@@ -87,7 +87,7 @@ def test_what_cannot_be_had_is_the_kernels_error(runtime: ctypes.CDLL) -> None:
 
 def test_what_was_freed_is_given_again_to_whoever_asks_for_as_much() -> None:
     memory = Counted()
-    kept = Kept(memory)
+    kept = CachingMemory(memory)
     first, second = kept.allocate(1000), kept.allocate(1024)
     assert first != second
     kept.free(first)
@@ -99,7 +99,7 @@ def test_what_was_freed_is_given_again_to_whoever_asks_for_as_much() -> None:
 
 def test_what_lies_free_is_given_back_where_memory_ends() -> None:
     memory = Counted(limit=2048)
-    kept = Kept(memory)
+    kept = CachingMemory(memory)
     kept.free(kept.allocate(1536))
     kept.allocate(2048)
     assert list(memory.held.values()) == [2048]
