@@ -1,5 +1,7 @@
 """torch.compile as the second baseline: in the same rounds, from inside the locked child, and said where it fails."""
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -93,3 +95,11 @@ def test_the_compilers_lie_where_the_child_may_read(bench, monkeypatch):
     order = compile_order(bench.task(bench.softsign).digest)
     cxx = order.environment["CXX"].split()[0]
     assert Path(order.environment["CC"]).parent == Path(cxx).parent
+
+
+def test_inductor_builds_nothing_to_learn_which_vectors_the_processor_has(bench, tmp_path):
+    """The same compiler builds kernels with -march=native; this one builds nothing."""
+    code = "from torch._inductor.cpu_vec_isa import VecAVX2; assert VecAVX2()"
+    nowhere = {"CXX": "/nonexistent/g++", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    environment = compile_order(bench.task(bench.softsign).digest).environment | nowhere
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)

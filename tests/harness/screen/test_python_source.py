@@ -275,4 +275,4 @@ def test_it_is_quick():
     source = module("\n".join(f"x = x + {i} * x" for i in range(2000)) + "\nreturn x")
     started = time.process_time()
     assert screen_python(source, SOFTMAX, IEEE) is None
-    assert time.process_time() - started < 5.0  # 0.2 s on an idle machine
+    assert time.process_time() - started < 10.0  # 0.2 s on an idle machine
