@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from ir_cases import CASES, Case, X
-from ir_evaluation import meaning
+import torch.nn.functional as F
+from ir_cases import CASES, IMAGE, Case, X
+from ir_evaluation import meaning, of_kernels
 from traced import assert_close, trace
 
 from knowledge.compiler.ir.verify import verify
+from knowledge.compiler.passes.fusion import fused
+from knowledge.compiler.passes.pooling import pooled
 from knowledge.compiler.passes.staging import staged
 
 
@@ -54,3 +57,32 @@ DECOMPOSED: dict[str, Case] = {
 @pytest.mark.parametrize("name", DECOMPOSED)
 def test_what_pytorch_decomposes_means_what_torch_computes(name: str) -> None:
     assert_means_the_same(name, DECOMPOSED[name])
+
+
+TOGETHER: dict[str, Case] = {
+    "two totals": Case(lambda x, y: (x.sum(1) * 2, (x * y).amax(1)), (X, X + 1)),
+    "rows and what they are by": Case(lambda x: (x - x.mean(1, keepdim=True)) / (1 + x.var(1, keepdim=True)), (X,)),
+    "turned": Case(lambda x: (x.sum(1) + 1, x[:, :5].sum(1)[None] + x[:, :5].t() * x[:, :5].sum(1)[:, None]), (X,)),
+    "a product and its totals": Case(lambda x, y: ((x @ y.t()).softmax(1), (x @ y.t()).amax(0)), (X, X + 1)),
+    "a pool of sums": Case(
+        lambda x, w: F.max_pool2d(F.conv2d(x, w).relu(), 2), (IMAGE, torch.linspace(-1, 1, 12).view(2, 3, 2, 1))
+    ),
+}
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", [*TOGETHER, *CASES])
+def test_kernels_mean_what_torch_computes(name: str, target: str) -> None:
+    """What fusion and pooling make for a target, without what goes step by step."""
+    case = (TOGETHER | CASES)[name]
+    problem = trace(case.function, *case.inputs).model_copy(update={"target": target})
+    lowered = staged(problem)
+    made = fused(problem, lowered)
+    if problem.on_gpu:
+        made = pooled(made, lowered.graph, {each.name for each in problem.outputs})
+    if any(kernel.stepped for kernel in made.kernels):
+        return
+    given = dict(zip((each.name for each in problem.inputs), case.inputs, strict=True))
+    wanted = outputs_of(case.function(*case.inputs))
+    for got, theirs, oracle in zip(of_kernels(problem, made.kernels, given), wanted, oracle_of(case), strict=True):
+        assert_close(got, theirs, oracle, name)
