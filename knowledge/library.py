@@ -12,6 +12,7 @@ from importlib.resources import files
 from itertools import islice
 from typing import Literal
 
+from harness.nouns.devices import on_gpu
 from knowledge.compiler.kernels.source import Exemplar, load, names
 from knowledge.topics import Topic
 
@@ -113,7 +114,7 @@ def debugging(target: Target, failure: Failure, *, moving: bool = False) -> str:
 
 def moves(op_class: str, target: Target) -> str:
     """The moves worth trying on a class of kernels, in their order."""
-    if target == "cpu":
+    if not on_gpu(target):
         others = {title for name, title in _OF_A_CLASS.items() if op_class in _OF_A_CLASS and name != op_class}
         return _joined(tuple(part for part in guide("optimize_cpu") if part.title not in others))
     named = f"optimize_{op_class}"
@@ -125,7 +126,7 @@ def moves(op_class: str, target: Target) -> str:
 
 def metrics(target: Target) -> str:
     """What a profile's words mean; the processor's roofline needs no glossary."""
-    return _joined(guide("metrics")) if target == "cuda" else ""
+    return _joined(guide("metrics")) if on_gpu(target) else ""
 
 
 def look_up(query: str, target: Target, limit: int = 3) -> tuple[Section, ...]:
@@ -150,7 +151,7 @@ def unknown_words(query: str, target: Target) -> tuple[str, ...]:
 
 
 def _is_for(part: Section, target: Target) -> bool:
-    return part.guide == _OF_BOTH or (part.guide in _OF_THE_PROCESSOR) == (target == "cpu")
+    return part.guide == _OF_BOTH or (part.guide in _OF_THE_PROCESSOR) != on_gpu(target)
 
 
 def retrieved(op_class: str, architecture: str, query: str) -> Exemplar | None:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.devices import on_gpu
 from harness.nouns.frozen import Frozen, Label, SanitizedText
 from harness.nouns.profile import Profile
 from harness.nouns.task import Task
@@ -118,4 +119,4 @@ class Request(Frozen):
     @property
     def architecture(self) -> str:
         """What an exemplar has to run on: "cpu", or the GPU's architecture, which is sm_80 where nothing tells it."""
-        return "cpu" if self.target == "cpu" else self.device.architecture or "sm_80"
+        return (self.device.architecture or "sm_80") if on_gpu(self.target) else "cpu"

@@ -13,6 +13,7 @@ from harness.building.toolchain import opcodes
 from harness.judging.protocol import KernelJudge
 from harness.nouns.build import Build, Diagnostic
 from harness.nouns.candidate import Candidate, TargetName
+from harness.nouns.devices import on_gpu
 from harness.nouns.sanitizer_run import SanitizerRun
 from harness.nouns.task import Task
 from harness.processes.tool_runner import CALL_FAILED
@@ -51,7 +52,7 @@ _IN_VECTORS = re.compile(r"\d+-bit vectors")
 
 def unmet_claims(move: str, build: Build, target: TargetName) -> Iterator[str]:
     """What a move says of the kernel that its build does not have; nothing where nobody can look."""
-    if target == "cpu":
+    if not on_gpu(target):
         yield from _without_vectors(move, build)
     else:
         yield from _without_instructions(move, build)
@@ -59,7 +60,7 @@ def unmet_claims(move: str, build: Build, target: TargetName) -> Iterator[str]:
 
 def say_instructions(build: Build, target: TargetName) -> str:
     """Which of what makes a GPU's kernels fast its machine code has, and which not; empty where nobody can look."""
-    library = library_of(build) if target == "cuda" and build.succeeded else None
+    library = library_of(build) if on_gpu(target) and build.succeeded else None
     found = opcodes(library) if library else frozenset()
     if not found:
         return ""
@@ -131,7 +132,7 @@ def static_opinion(
         first = next(each for each in build.diagnostics if each.severity == "error")
         return _opinion(CANNOT_RUN, (_said(first),), began)
     warnings = tuple(telling(build))
-    if tidy and candidate.target == "cpu":
+    if tidy and not on_gpu(candidate.target):
         warnings += tuple(_said(each) for each in lint(candidate.source, tier=judge.tier))
     unmet = (*unmet_claims(move, build, candidate.target), *spills(build))
     return _opinion(WARNED if warnings else CLEAN, warnings, began, unmet)

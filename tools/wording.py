@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from harness.nouns.build import Build, Diagnostic
 from harness.nouns.candidate import TargetName
+from harness.nouns.devices import on_gpu
 from harness.nouns.sanitizer_run import SanitizerRun, Smaller
 from harness.nouns.verdict import Headline, HeadToHead, OutputError, Status, Timing, Trial, Verdict
 
@@ -114,7 +115,7 @@ def say_compiled(timing: Timing) -> str:
 def say_timing(timing: Timing, target: TargetName) -> str:
     """Medians and speed-up with its interval. On a GPU the processor's threads say nothing of PyTorch's time."""
     interval = timing.speedup_interval
-    threads = f" on {timing.threads} threads" if target == "cpu" else ""
+    threads = "" if on_gpu(target) else f" on {timing.threads} threads"
     words = (
         f"{timing.candidate_ms:.4g} ms a call against {timing.baseline_ms:.4g} ms of {timing.baseline} PyTorch"
         f"{threads}: {timing.speedup:.3f}x (95 % interval {interval.low:.3f} to {interval.high:.3f})."

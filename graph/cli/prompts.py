@@ -20,6 +20,7 @@ from harness.isolation.tiers import resolve_tier
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate, TargetChoice, TargetName
 from harness.nouns.device_facts import HOPPER, DeviceFacts
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.frozen import Frozen, printable
 from harness.nouns.task import Direction, Task
@@ -116,7 +117,7 @@ def _facts(target: TargetName) -> DeviceFacts:
     try:
         return resolve_target(target).facts()
     except MachineError:
-        if target == "cpu":
+        if not on_gpu(target):
             raise
         return H200
 

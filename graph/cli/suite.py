@@ -22,6 +22,7 @@ from graph.suites.folder import SuiteFolder, SuiteManifest, create_suite, reopen
 from graph.suites.run import SuiteRun, SuiteTerminal
 from graph.suites.tasks import each_workload, load_suite
 from harness.judging.protocol import JudgeOrder, KernelJudge, OpenJudge
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
 from nodes.settings import Settings
 from tools.judges import choose_target, open_judge
@@ -76,7 +77,7 @@ def run(options: Suite) -> int:
 def default_jobs(target: str, devices: int = 1) -> int:
     """Runs side by side. On a GPU machine builds do not disturb the clock; on a processor they would."""
     cores = len(os.sched_getaffinity(0))
-    return max(devices, min(MOST_JOBS * devices, cores // 2)) if target == "cuda" else 1
+    return max(devices, min(MOST_JOBS * devices, cores // 2)) if on_gpu(target) else 1
 
 
 def _judges(settings: Settings, *, pooled: bool) -> tuple[OpenJudge, ...]:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from graph.export.runtime import archive
 from graph.runs.folder import RunFolder, compared
 from graph.runs.record import RunRecord
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import MachineError
 from harness.nouns.task import Task, TensorSpec
 from nodes.settings import Settings
@@ -40,7 +41,7 @@ def keep(folder: RunFolder, record: RunRecord, settings: Settings, speedup: floa
 
 
 def _device(settings: Settings, target: str) -> str:
-    if target == "cpu":
+    if not on_gpu(target):
         return archive.device_name(target, None)
     return choose_target("cuda", settings.device).facts().device
 

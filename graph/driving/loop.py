@@ -15,6 +15,7 @@ from graph.runs.progress import Log, Observer, open_log
 from graph.runs.record import RunRecord
 from graph.runs.store import open_saver
 from harness.judging.protocol import JudgeOrder, OpenJudge
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import CutegenError
 from nodes.approval import Approval
 from nodes.models.manual import Question
@@ -122,7 +123,7 @@ def write_report(folder: RunFolder, record: RunRecord) -> None:
 
 def affordable(record: RunRecord) -> bool:
     """Whether nobody has to ask for it: on a GPU it takes seconds, on a processor often longer than the run did."""
-    return record.best is not None and record.best.candidate.target == "cuda"
+    return record.best is not None and on_gpu(record.best.candidate.target)
 
 
 def compare(folder: RunFolder, record: RunRecord, settings: Settings, open_judge: OpenJudge = open_judge) -> None:

@@ -24,6 +24,7 @@ from harness.building.cuda_build import DEFAULT_ARCHITECTURE, CudaToolchain, cud
 from harness.building.ninja_file import PRELUDE
 from harness.building.toolchain import compiler_name
 from harness.nouns.candidate import Candidate, TargetName
+from harness.nouns.devices import on_gpu
 from harness.nouns.task import ScalarSpec, Task, TensorSpec, Workload
 from harness.nouns.tier import Tier
 from harness.wire.entry import ENTRY_NAME
@@ -124,7 +125,7 @@ def _runtime() -> dict[str, str]:
 
 
 def _toolchain(target: TargetName) -> Toolchain:
-    return CpuToolchain() if target == "cpu" else CudaToolchain(cuda_architecture())
+    return CudaToolchain(cuda_architecture()) if on_gpu(target) else CpuToolchain()
 
 
 def _built(candidate: Candidate, library: Path) -> str:
@@ -141,7 +142,7 @@ def _built(candidate: Candidate, library: Path) -> str:
 
 
 def _made_for(target: TargetName) -> str:
-    return architecture("cpu", None) if target == "cpu" else cuda_architecture()
+    return cuda_architecture() if on_gpu(target) else architecture("cpu", None)
 
 
 @lru_cache(maxsize=1)
@@ -173,7 +174,7 @@ def _words(words: Sequence[str]) -> str:
 
 def _flags(target: TargetName) -> tuple[str, ...]:
     """The judge's flags to compile and link, without the folders, files and architecture of this machine."""
-    if target == "cpu":
+    if not on_gpu(target):
         return _portable((*compile_flags(), *link_flags()))
     toolchain = CudaToolchain(DEFAULT_ARCHITECTURE)
     edge = toolchain.whole()

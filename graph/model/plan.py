@@ -17,6 +17,7 @@ from harness.nouns.aten import FREE
 from harness.nouns.candidate import TargetName
 from harness.nouns.capture import Capture, Missed
 from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.devices import on_gpu
 from harness.nouns.frozen import Frozen, Label, SanitizedText
 from harness.nouns.verdict import Precision
 
@@ -112,7 +113,7 @@ def plan_of(capture: Capture, target: TargetName, facts: DeviceFacts, precision:
     """Partition and rank. The same capture on the same device gives the same plan."""
     writers = Writers(target, facts, precision, capture.compiled_ms is not None)
     regions = regions_of(capture, writers)
-    if target == "cuda":  # where all that is judged waits for one device
+    if on_gpu(target):  # where all that is judged waits for one device
         regions = joined(regions, writers)
     operations = [each for part in capture.parts for each in part.operations]
     missed_ms = sum(each.ms for each in capture.missed)

@@ -7,6 +7,7 @@ from collections import Counter
 
 from graph.model.plan import LEAST_SHARE, Plan, PlannedRegion
 from graph.runs.tables import Sheet
+from harness.nouns.devices import on_gpu
 
 HEAD = ("region", "where", "operations", "times", "ms", "share", "floor ms", "written by", "at best")
 MOST_TIMES = 100.0
@@ -35,7 +36,7 @@ def sentences_of(plan: Plan, *, playbook_alone: bool) -> list[str]:
         f"Worth a kernel (each could save {LEAST_SHARE:.0%} or more): {len(chosen)} of {len(plan.regions)} "
         f"regions, {in_times(plan.bound(chosen))} at best.",
     ]
-    if plan.target == "cpu" and plan.between_ms > BUSY * plan.whole_ms:
+    if not on_gpu(plan.target) and plan.between_ms > BUSY * plan.whole_ms:
         said.append(
             "The model took much longer than its operations one by one: the machine was busy, or its Python is slow."
         )

@@ -20,6 +20,7 @@ from graph.runs.folder import Manifest, RunFolder, create, reopen, replace_file
 from graph.runs.interrupts import raise_if_stopped, wakes
 from graph.runs.record import RunRecord
 from harness.machine.system import cache_dir
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
 from harness.nouns.model_budget import ENDING_S, refused
 from harness.nouns.reading import read_bounded
@@ -169,7 +170,7 @@ def assembler(state: ModelState, node_context: NodeContext, _: Workbench, __: De
 
 def replayed(state: ModelState) -> bool:
     """Whether calls may be replayed as CUDA graphs, of the model with kernels or without; Inductor makes its own."""
-    return state.target == "cuda" and not state.model.compiled
+    return on_gpu(state.target) and not state.model.compiled
 
 
 def acceptor(state: ModelState, node_context: NodeContext, bench: Workbench, deadline: Deadline) -> Update:

@@ -17,6 +17,7 @@ from graph.model.state import RegionState
 from graph.runs.folder import RunFolder
 from graph.runs.record import RunRecord
 from harness.nouns.candidate import TargetName
+from harness.nouns.devices import on_gpu
 from harness.nouns.reading import read_bounded
 from harness.wire.stopping import pause
 
@@ -86,7 +87,7 @@ _entering = threading.Lock()
 
 def places_for(target: TargetName | None) -> int:
     """Regions side by side. Beside a GPU builds do not disturb the clock; on a processor they would."""
-    return max(1, min(MOST_PLACES, len(os.sched_getaffinity(0)) // 2)) if target == "cuda" else 1
+    return max(1, min(MOST_PLACES, len(os.sched_getaffinity(0)) // 2)) if on_gpu(target) else 1
 
 
 @contextmanager

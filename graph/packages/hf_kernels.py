@@ -16,6 +16,7 @@ from graph.export.forms import forward_of
 from graph.packages.native import require_one_workload
 from graph.packages.plain_model import by_mode, found, numbers_of, require_forward
 from graph.packages.source_package import Judged, SourcePackage, python_name, source_package
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.task import Task
 
@@ -71,7 +72,7 @@ def _layer(task: Task) -> dict[str, Any]:
 
 def _metadata(name: str, package: SourcePackage, files: dict[str, str | bytes]) -> dict[str, Any]:
     backend: dict[str, Any] = {"type": package.target}
-    if package.target == "cuda":
+    if on_gpu(package.target):
         number = package.architecture.removeprefix("sm_")
         digits = number.rstrip("a")
         backend["archs"] = [f"{digits[:-1]}.{digits[-1]}{number[len(digits) :]}"]

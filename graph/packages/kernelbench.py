@@ -11,6 +11,7 @@ from graph.export.drop_in import environment, quotable, text_literal
 from graph.packages.native import BUILD_WORDS, library, native, operator_namespace, require_one_workload
 from graph.packages.plain_model import by_mode, plain_model, reference_text, require_forward
 from graph.packages.source_package import Judged, architecture_of, cute_headers
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
 from harness.nouns.task import TensorSpec
 
@@ -35,7 +36,7 @@ def kernelbench_files(forward: Judged, backward: Judged | None) -> dict[str, str
     kernel, namespace = native(task, candidate), operator_namespace(forward)
     architecture = architecture_of(candidate.target)
     headers = _packed(cute_headers(candidate.source, architecture)) if kernel.cute else ""
-    cuda = candidate.target == "cuda"
+    cuda = on_gpu(candidate.target)
     text = (
         environment()
         .get_template("packages/kernelbench.py.j2")

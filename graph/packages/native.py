@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from graph.export.drop_in import environment
 from harness.nouns.candidate import Candidate, TargetName
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
 from harness.nouns.task import DType, ScalarSpec, Signature, Task, TensorSpec
 from harness.wire.entry import ENTRY_HEADERS
@@ -70,7 +71,7 @@ def native(task: Task, candidate: Candidate) -> Native:
     _require_offered(source)
     if not any(isinstance(spec, TensorSpec) for spec in _taken(task.signature)):
         raise UserError(f"{task.name} takes no tensor and has no weights.", "Export it with --form folder.")
-    cute, cuda = _CUTE.search(source) is not None, candidate.target == "cuda"
+    cute, cuda = _CUTE.search(source) is not None, on_gpu(candidate.target)
     text = environment().get_template
     return Native(
         target=candidate.target,
@@ -86,7 +87,7 @@ def native(task: Task, candidate: Candidate) -> Native:
 def library(namespace: str, task: Task, kernel: Native) -> str:
     """What registers the kernel's operator, called like its direction, under a namespace."""
     made = environment().get_template("packages/library.cpp.j2")
-    cuda = kernel.target == "cuda"
+    cuda = on_gpu(kernel.target)
     return made.render(namespace=namespace, direction=task.direction, schema=kernel.schema, cuda=cuda)
 
 

@@ -11,6 +11,7 @@ from graph.export.drop_in import environment, quotable
 from graph.export.training import PREFIX
 from graph.packages.native import Native, native
 from graph.packages.source_package import Judged, architecture_of
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
 from harness.nouns.task import Argument, Ref, ScalarSpec, Signature, Task, TensorSpec
 
@@ -25,7 +26,7 @@ def robust_kbench_files(forward: Judged, backward: Judged | None) -> dict[str, s
     Raises `UserError` for a kernel of a processor, and where the task's file does not hand over what the kernel needs.
     """
     judged = [each for each in (forward, backward) if each is not None]
-    if any(each.candidate.target == "cpu" for each in judged):
+    if not all(on_gpu(each.candidate.target) for each in judged):
         raise UserError("robust-kbench evaluates kernels for GPUs alone.", "Take a run with --target cuda.")
     texts: dict[str, str] = {}
     for each in judged:

@@ -17,6 +17,7 @@ from harness.building.cuda_build import cuda_architecture
 from harness.building.lean_headers import FOLDER, suffices, write_lean_headers
 from harness.building.toolchain import cute_include
 from harness.nouns.candidate import Candidate, TargetName
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
 from harness.nouns.task import Task
 
@@ -57,11 +58,11 @@ class SourcePackage:
         return {
             "libraries": self.libraries,
             "sources": {each.direction: each.sources for each in self.libraries},
-            "cuda": self.target == "cuda",
+            "cuda": on_gpu(self.target),
             "flags": BUILD_WORDS[self.target],
             "architecture": self.architecture,
             "cute": self.cute,
-            "needs_cuda_headers": self.cute and self.target == "cpu",
+            "needs_cuda_headers": self.cute and not on_gpu(self.target),
         }
 
     @property
@@ -78,7 +79,7 @@ def source_package(forward: Judged, backward: Judged | None) -> SourcePackage:
     target = forward.candidate.target
     if any(candidate.target != target for _, candidate in judged):
         raise UserError("The two kernels are for different devices.", "Take both from runs with the same --target.")
-    architecture, suffix = architecture_of(target), ".cu" if target == "cuda" else ".cpp"
+    architecture, suffix = architecture_of(target), ".cu" if on_gpu(target) else ".cpp"
     texts: dict[str, str] = {}
     libraries = []
     own = operator_namespace(*judged)
@@ -98,7 +99,7 @@ def source_package(forward: Judged, backward: Judged | None) -> SourcePackage:
 
 def architecture_of(target: TargetName) -> str:
     """The GPU's where one is found, else the oldest that kernels are written for; of a processor its name."""
-    return cuda_architecture() if target == "cuda" else "cpu"
+    return cuda_architecture() if on_gpu(target) else "cpu"
 
 
 def python_name(name: str) -> str:

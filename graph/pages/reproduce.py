@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from graph.offers import EvolutionSettings, RunSettings, VerdictSettings, offer_of, spelt
 from graph.runs.record import RunRecord
+from harness.nouns.devices import on_gpu
 from nodes.settings import Settings
 
 FROM_HERE = frozenset({"run_dir"})
@@ -32,7 +33,7 @@ def use(record: RunRecord) -> str:
     """Python that calls the drop-in as the judge did, in the run's folder; empty where there is none."""
     if record.best is None:
         return ""
-    return _USE.format(to=".cuda()" if record.best.candidate.target == "cuda" else "")
+    return _USE.format(to=".cuda()" if on_gpu(record.best.candidate.target) else "")
 
 
 def again(record: RunRecord) -> list[tuple[str, str]]:

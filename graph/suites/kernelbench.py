@@ -26,6 +26,7 @@ from graph.runs.machine import Machine, this_machine
 from graph.runs.record import RunRecord
 from graph.runs.suite_record import SuiteTask
 from graph.suites.folder import SuiteFolder
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.frozen import Frozen, SanitizedText
 from harness.nouns.reading import read_bounded
@@ -208,7 +209,7 @@ class Scoring:
         )
         if record.best is None:
             return row.model_copy(update={"refused": "no kernel passed the judge"})
-        if record.best.candidate.target != "cuda":
+        if not on_gpu(record.best.candidate.target):
             return row.model_copy(update={"refused": "the kernel is for a processor, and KernelBench runs on GPUs"})
         try:
             (file,) = export(record, "kernelbench", self._folder.path / task.name / "kernelbench")

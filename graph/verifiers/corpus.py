@@ -11,6 +11,7 @@ from itertools import islice
 from harness.building.toolchain import compiled_with
 from harness.judging.protocol import KernelJudge
 from harness.nouns.candidate import Candidate, TargetName
+from harness.nouns.devices import on_gpu
 from harness.nouns.task import Task
 from harness.wire.entry import stub
 from knowledge.compiler.kernels.source import PROCESSOR, load
@@ -115,7 +116,7 @@ def _written(task: Task, judge: KernelJudge) -> Iterator[Kernel]:
     problem = problem_of(request)
     drafts = [] if isinstance(problem, Decline) else list(islice(translations(problem, 1), _DRAFTS + 1))
     chosen = [drafts[number] for number in sorted({0, len(drafts) - 1} if drafts else set())]
-    if target == "cuda" and not isinstance(problem, Decline):
+    if on_gpu(target) and not isinstance(problem, Decline):
         chosen += _moved_on(problem, chosen)
     for draft in chosen:
         candidate = Candidate(source=draft.source, target=target, author="playbook")

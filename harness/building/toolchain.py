@@ -19,6 +19,7 @@ from pathlib import Path
 
 from harness.machine.system import ask
 from harness.nouns.candidate import TargetName
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import MachineError
 
 _REINSTALL = "Install it with: pip install {package}."
@@ -292,7 +293,7 @@ def read_opcodes(listing: str) -> frozenset[str]:
 def compiled_with(target: TargetName) -> str:
     """`g++ 12.2.0, C++17, CUTLASS 4.2.0`. What is not there has no version: prompts can be read on any machine."""
     compilers = [_named("g++", lambda: compiler_name(host_compiler().version))]
-    if target == "cuda":
+    if on_gpu(target):
         compilers = [_named("nvcc", lambda: compiler_name(cuda_compiler().version)), *compilers]
     return ", ".join([" over ".join(compilers), "C++17", _named("CUTLASS", cutlass_version)])
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from harness.nouns.devices import on_gpu
+
 Mapped = Callable[..., Iterable[Any]]
 """`map`, or one that works on several pieces at a time."""
 
@@ -36,7 +38,7 @@ def one_thread() -> Iterator[int]:
 def side_by_side(whole: torch.Tensor, piece: int) -> Iterator[Mapped]:
     """A `map` over pieces of so many elements: as many at a time as torch had threads, which meet at the end alone."""
     with one_thread() as threads:
-        if threads == 1 or whole.device.type != "cpu" or whole.numel() <= piece:
+        if threads == 1 or on_gpu(whole.device.type) or whole.numel() <= piece:
             yield map
         else:
             with ThreadPoolExecutor(threads) as pool:

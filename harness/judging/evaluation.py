@@ -25,6 +25,7 @@ from harness.nouns.build import Build
 from harness.nouns.contest import Contest, Standing
 from harness.nouns.device import DeviceName
 from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import MachineError
 from harness.nouns.frozen import Frozen
 from harness.nouns.task import Task, Workload
@@ -252,7 +253,7 @@ class Evaluation:
         The arguments of a kernel on a GPU lie there; the judging process knows how much it has.
         """
         require_room(task, self.target)
-        if self.target.name == "cuda":
+        if on_gpu(self.target.name):
             return SLOT_BUDGET_BYTES
         return max(SLOT_BUDGET_BYTES, min(2 * slot_bytes(task.signature), MEMORY_BYTES))
 

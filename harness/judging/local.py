@@ -19,6 +19,7 @@ from harness.judging.terms import Terms
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.contest import Contest
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.events import Profiling, Sanitizing
 from harness.nouns.profile import Profile
@@ -84,7 +85,7 @@ def _timed(target: Target, terms: Terms, task: Task, library: Path, drop_in: Map
         for name, text in drop_in.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
-        answer = warm_parent(plain=target.name == "cpu").run(
+        answer = warm_parent(plain=not on_gpu(target.name)).run(
             "as_called",
             job,
             tier=terms.tier,
@@ -165,7 +166,7 @@ class Watcher:
         smaller = candidate.model_copy(update={"source": source})
         watched = self.target.compile_watched(smaller, tier=self.tier)
         # On a GPU that build is the plain one, with lines; a processor's holds the sanitizers.
-        plain = watched if self.target.name == "cuda" else self.target.compile(smaller, tier=self.tier)
+        plain = watched if on_gpu(self.target.name) else self.target.compile(smaller, tier=self.tier)
         if not watched.succeeded or not self.right(other, smaller, plain):
             return ()
         marked = [

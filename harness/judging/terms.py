@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.machine.system import memory_bytes
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import MachineError
 from harness.nouns.task import DESCRIBE_S, Task
 from harness.nouns.tier import Tier
@@ -70,7 +71,7 @@ def require_room(task: Task, target: Target) -> None:
 
 def _allowed(target: Target) -> tuple[int, str]:
     """Bytes of one set, 0 where they are not known, and what limits them."""
-    if target.name == "cuda":
+    if on_gpu(target.name):
         held = target.facts().memory_bytes
         return held // (1 + ORACLE_SETS), f"the GPU has {_gib(held)}"
     held = memory_bytes()

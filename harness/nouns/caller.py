@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.nouns.devices import on_gpu
 from harness.nouns.frozen import Frozen
 
 
@@ -42,4 +43,4 @@ CALLERS = (
 def callers(device: str) -> tuple[Caller, ...]:
     """Those of a device's kernels. Calls on two streams at once would share the scratch of one."""
     apart = [each.model_copy(update={"together": False}) for each in CALLERS]
-    return CALLERS if device == "cpu" else tuple(apart)
+    return tuple(apart) if on_gpu(device) else CALLERS

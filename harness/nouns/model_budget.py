@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from harness.nouns.candidate import TargetName
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import Frozen
 
@@ -33,7 +34,7 @@ class ModelCosts(Frozen):
     def accepting_s(self, regions: int, target: TargetName) -> float:
         """The least that holding a model with so many regions against eager takes: right, alone, and as a whole."""
         right = 2 * (2 + _WIDE[target])
-        sides = (regions + 1) + 2 + (2 if target == "cuda" else 0)
+        sides = (regions + 1) + 2 + (2 if on_gpu(target) else 0)
         calls = right + (FEWEST_ROUNDS + 1) * sides + 4
         return START_S[target] + self.made_s + 2 * self.exported_s + calls * self.called_s
 

@@ -12,6 +12,7 @@ from harness.nouns.called import CallerTiming as CallerTiming
 from harness.nouns.called import Interval as Interval
 from harness.nouns.caller import USUAL, Caller
 from harness.nouns.candidate import TargetName
+from harness.nouns.devices import on_gpu
 from harness.nouns.frozen import Frozen, SanitizedText
 from harness.nouns.samples import Samples
 from harness.nouns.sanitizer_run import SanitizerRun, first_finding
@@ -45,7 +46,7 @@ Outcome = Literal["faster", "not faster", "undecided"]
 
 def precision_on(target: TargetName, precision: Precision) -> Precision:
     """What a precision comes to on a target: a processor has no TF32."""
-    return precision if target == "cuda" else "ieee"
+    return precision if on_gpu(target) else "ieee"
 
 
 def outcome_of(interval: Interval, held: float) -> Outcome:

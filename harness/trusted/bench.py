@@ -19,6 +19,7 @@ from harness.checks.filters import Influence
 from harness.checks.stirring import PLANTED_BESIDE, Manner, Stirring, exchange_in_rows, touch_few
 from harness.checks.structure import Structure
 from harness.checks.trained import FAR_BESIDE, Trained
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
 from harness.nouns.task import Signature, TensorSpec, TraceFacts
 from harness.nouns.verdict import Untried
@@ -275,7 +276,7 @@ class Bench:
             return Known()
         uses = watch(lambda: self.reference.run(self.pattern))
         own = {name: uses.own.get(tensor.untyped_storage().data_ptr(), ()) for name, tensor in whole.items()}
-        return Known(own, uses.ambiguous, beyond=self.device.kind == "cpu")
+        return Known(own, uses.ambiguous, beyond=not on_gpu(self.device.kind))
 
     def takes(self, ways: Ways, numbers: Numbers | None = None) -> bool:
         """Whether the reference accepts the file's own inputs with integers, masks and numbers varied so.

@@ -12,6 +12,7 @@ from typing import Any
 from harness.isolation.mapped_code import filtered_twice
 from harness.isolation.tree import busy_threads, guard_of, pause, pause_tree, resume_tree, threads_of
 from harness.nouns.caller import USUAL, Caller
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import MachineError
 from harness.nouns.task import ScalarSpec
 from harness.nouns.verdict import Status
@@ -80,7 +81,7 @@ class RunnerLink:
         Nothing hostile runs yet. Raises `MachineError` where the runner cannot map it.
         """
         self._numbers, self._told = numbers, [dict(each) for each in numbers]
-        self._awake = memory.device.kind == "cuda"
+        self._awake = on_gpu(memory.device.kind)
         socket.send_fds(self._socket, [b"F"], [memory.inputs.descriptor, memory.written.descriptor])
         signature = memory.signature
         arguments = [

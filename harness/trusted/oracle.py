@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 from harness.checks.errors import Further, explained_error, floor_of, scaled_error
 from harness.checks.threads import one_thread
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass
 from harness.trusted.noise_estimate import WIDE, distance, estimate_noise
@@ -46,7 +47,7 @@ class Oracle:
     def __init__(self, reference: Reference, op_class: OpClass) -> None:
         self._reference = reference
         self._model: torch.nn.Module | None = None
-        self._pointwise = op_class == "elementwise" and reference.place.type == "cpu"
+        self._pointwise = op_class == "elementwise" and not on_gpu(reference.place.type)
         self._kept: list[torch.Tensor] = []
         self._types = _float_types(tensors_of(reference.model))
         self.absent = ""

@@ -8,6 +8,7 @@ from harness.checks.emptiness import emptiness
 from harness.checks.errors import UNDEFINED
 from harness.checks.families import MASKED, MILDER, NO_GRADIENT, SINGLE, SPECIAL, STIRRED, SUBNORMAL, plan_of
 from harness.nouns.caller import USUAL, Caller
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass, TensorSpec
 from harness.nouns.verdict import Trial, Untried
@@ -57,7 +58,7 @@ def hands_on_subnormals(bench: Bench) -> bool:
         return True
     inputs = (spec.numel for spec in bench.signature.inputs if isinstance(spec, TensorSpec))
     terms = max(inputs, default=1) // max(1, min(spec.numel for spec in bench.signature.outputs))
-    return bench.facts.adds and bench.device.kind == "cpu" and terms <= MOST_TERMS
+    return bench.facts.adds and not on_gpu(bench.device.kind) and terms <= MOST_TERMS
 
 
 def run_trial(

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from harness.nouns.device_facts import Capabilities, capabilities_of
+from harness.nouns.devices import on_gpu
 
 
 class Plain(BaseModel):
@@ -119,7 +120,7 @@ class Problem(Plain):
     @property
     def on_gpu(self) -> bool:
         """Whether the kernel is for a GPU, else for the processor."""
-        return self.target == "cuda"
+        return on_gpu(self.target)
 
     @property
     def arguments(self) -> tuple[Tensor | Scalar, ...]:

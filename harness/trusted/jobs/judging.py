@@ -14,6 +14,7 @@ import torch
 from harness.checks.errors import MULTIPLE, own_error
 from harness.checks.families import STIRRED
 from harness.nouns.caller import callers
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.events import Checking
 from harness.nouns.task import Signature
@@ -233,7 +234,7 @@ def _spent_enough(link: RunnerLink, usual_s: float) -> bool:
 
 def reference_seconds(bench: Bench) -> float:
     """A call's time, roughly. On a GPU the first one loads libraries for seconds: there the second one counts."""
-    for _ in range(1 if bench.device.kind == "cpu" else 2):
+    for _ in range(2 if on_gpu(bench.device.kind) else 1):
         began = time.perf_counter()
         bench.reference.run(bench.pattern)
         bench.device.finish()

@@ -15,6 +15,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from harness.nouns.capture import Capture, Missed
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.model_budget import ModelCosts, refused
 from harness.trusted.device import Device
@@ -131,7 +132,7 @@ def _size(job: ReferenceJob) -> _Size:
 
 
 def _require_room(job: ReferenceJob, needed: int) -> None:
-    free, what = free_bytes(torch.device(job.device)), "the device" if job.device == "cuda" else "this machine"
+    free, what = free_bytes(torch.device(job.device)), "the device" if on_gpu(job.device) else "this machine"
     if needed * _ROOM > free:
         raise MachineError(
             f"{job.name} needs about {needed * _ROOM / 2**30:.1f} GiB for one call by the sizes of its tensors, and "

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from harness.nouns.devices import on_gpu
+
 _ATTENTION = ("flash", "mem_efficient", "cudnn", "math")
 
 
@@ -15,12 +17,12 @@ def conditions(device: str, modes: tuple[str, ...] = ()) -> tuple[str, ...]:
 
     PyTorch itself replaces operators of eager where certain packages are installed.
     """
-    name = torch.cuda.get_device_name() if device == "cuda" else "the processor"
+    name = torch.cuda.get_device_name() if on_gpu(device) else "the processor"
     told = [f"PyTorch {torch.__version__} on {name}"]
     registry: Any = sys.modules.get("torch._native.registry")
     replaced = sorted({symbol for symbol, *_ in getattr(registry, "_aten_override_libs", {})})
     told.append(f"operators of eager replaced by PyTorch: {', '.join(replaced) or 'none'}")
-    if device == "cuda":
+    if on_gpu(device):
         on = [each for each in _ATTENTION if getattr(torch.backends.cuda, f"{each}_sdp_enabled")()]
         told.append(f"attention chosen from {', '.join(on)}")
     if "max-autotune" in modes:
