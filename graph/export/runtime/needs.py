@@ -11,11 +11,11 @@ _NEEDS = (
     ("tcgen05", r"\bSM100_|\bUMMA\b|\btcgen05\b", 100, 109),
     ("asynchronous copies or mma of sm_80", r"\bSM80_|\bcp\.async\b|\bcp_async|\bmma\.sync\b", 80, None),
 )
-"""By what the source says in its code: the first and the last generation that have it, as in "sm_90"."""
+"""By what the source says in its code: the first and the last generation that have it, as in "sm_80"."""
 
 
 def lacking(source: str, architecture: str) -> str:
-    """What the source uses and an architecture such as "sm_90a" has not, as the end of a sentence; empty where it has
+    """What the source uses and an architecture such as "sm_80" has not, as the end of a sentence; empty where it has
     all of it, and for a processor."""
     number = re.fullmatch(r"sm_(\d+)[af]?", architecture)
     if number is None:
