@@ -78,7 +78,7 @@ class Approval(Frozen):
         met = self.head_to_head
         if met is None:
             return f"{over}."
-        return f"{over}; {met.speedup:.2f}x the best so far ({met.interval.low:.2f} to {met.interval.high:.2f})."
+        return f"{over}; {met.speedup:.2f}x the best so far {met.within}."
 
     def _kernel(self) -> str:
         if self.best is None:

@@ -135,7 +135,7 @@ def say_variant(variant: Variant) -> str:
 def say_tried(variant: Variant) -> str:
     """What came of a variant: that it was chosen, how it did against the first, or why it is not right."""
     met = variant.met
-    told = f"{met.speedup:.2f}x the first of them ({met.interval.low:.2f} to {met.interval.high:.2f})" if met else ""
+    told = f"{met.speedup:.2f}x the first of them {met.within}" if met else ""
     return "; ".join(filter(None, [told, "chosen, and judged in full" if variant.chosen else "", variant.message]))
 
 
@@ -150,11 +150,13 @@ def say_decision(step: Step) -> str:
     met = step.head_to_head
     if met.identical:
         return f"{decision}, the machine code of the best before it"
-    return f"{decision}, {met.speedup:.2f}x the best before it ({met.interval.low:.2f} to {met.interval.high:.2f})"
+    return f"{decision}, {met.speedup:.2f}x the best before it {met.within}"
 
 
 def _without(met: HeadToHead | None) -> str:
-    return f"without it {met.speedup:.2f}x the best ({met.interval.low:.2f} to {met.interval.high:.2f})" if met else ""
+    if met is None:
+        return ""
+    return f"without it {met.speedup:.2f}x the best {met.within}"
 
 
 def _begun(move: Step, kernel: str) -> Tried:

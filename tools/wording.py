@@ -100,7 +100,7 @@ def say_duel(met: HeadToHead) -> str:
     """How a kernel did against the best one of its time."""
     if met.identical:
         return "identical machine code to the best"
-    return f"{met.speedup:.2f}x over the best, {met.interval.low:.2f} to {met.interval.high:.2f}"
+    return f"{met.speedup:.2f}x over the best, {met.interval.low:.2f} to {met.interval.high:.2f}{met.by}"
 
 
 def say_compiled(timing: Timing) -> str:
@@ -134,7 +134,7 @@ def _met(met: HeadToHead, other: str) -> str:
         return f"It is the machine code of {other}: no gain, and no head-to-head was run."
     return (
         f"Against {other}, in the same rounds: {met.speedup:.3f}x "
-        f"({met.interval.low:.3f} to {met.interval.high:.3f}){UNDECIDED if met.outcome == 'undecided' else ''}."
+        f"({met.interval.low:.3f} to {met.interval.high:.3f}){met.by}{UNDECIDED if met.outcome == 'undecided' else ''}."
     )
 
 

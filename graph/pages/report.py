@@ -208,7 +208,7 @@ def _worth(step: Step, test: Step | None) -> Worth:
     made = test.head_to_head if test else None
     return Worth(
         move=step.move,
-        then=_factor(made.speedup, made.interval.low, made.interval.high) if made else "",
+        then=_factor(made.speedup, made.interval.low, made.interval.high) + made.by if made else "",
         now=_against(step.head_to_head) if step.head_to_head else "",
         why=step.message or ("" if step.head_to_head else "They did not meet in the same rounds."),
     )
@@ -216,7 +216,7 @@ def _worth(step: Step, test: Step | None) -> Worth:
 
 def _against(met: HeadToHead) -> str:
     """The whole against what is left without the move: the head-to-head was the other way round."""
-    return _factor(1 / met.speedup, 1 / met.interval.high, 1 / met.interval.low)
+    return _factor(1 / met.speedup, 1 / met.interval.high, 1 / met.interval.low) + met.by
 
 
 def _factor(speedup: float, low: float, high: float) -> str:

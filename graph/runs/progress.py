@@ -359,7 +359,7 @@ def _met(step: Step) -> str:
     met = step.head_to_head
     if met is None:
         return ""
-    told = f"{met.speedup:.2f}x ({met.interval.low:.2f} to {met.interval.high:.2f})"
+    told = f"{met.speedup:.2f}x {met.within}"
     return "identical machine code" if met.identical else told
 
 

@@ -51,7 +51,7 @@ class ProcessState:
         self._before += self._threads()
 
     def have_threads(self, count: int) -> None:
-        """Let OpenMP's teams that this thread starts have so many threads, or with 0 as many as they began with.
+        """Let OpenMP's teams that this thread starts have so many threads, or with 0 as many as is usual.
 
         From now on that is what must be left as it was found. Nothing where the library brought no OpenMP.
         """
@@ -59,10 +59,17 @@ class ProcessState:
             self._teams.have(count)
             self._before = self._before[: -len(self._openmp)] + self._threads()
 
+    def have_usually(self, count: int) -> None:
+        """Let so many be what OpenMP's teams have whenever nobody asks for others, or with 0 as many as they began
+        with."""
+        if self._teams is not None:
+            self._teams.usual = count or self._teams.began
+        self.have_threads(0)
+
     @property
     def usual_threads(self) -> int:
         """How many threads there are when OpenMP's teams have as many as they began with."""
-        return self._teams.usual if self._teams else 1
+        return self._teams.began if self._teams else 1
 
     def changes(self) -> str:
         """What is otherwise, as a phrase with values before and now; empty where nothing is."""
@@ -99,12 +106,12 @@ class _Teams:
     def __init__(self, library: ctypes.CDLL, libc: ctypes.CDLL) -> None:
         self._set, self._parallel = library[_SET_THREADS], library["GOMP_parallel"]
         self._nothing = ctypes.cast(libc.getpid, ctypes.c_void_p)
-        self.usual = int(library["omp_get_max_threads"]())
+        self.usual = self.began = int(library["omp_get_max_threads"]())
 
     def have(self, count: int) -> None:
         self._set(count or self.usual)
         if not count:
-            self._parallel(self._nothing, None, self.usual, 0)
+            self._parallel(self._nothing, None, self.began, 0)
 
 
 def _shown(value: int | bytes | None) -> str:

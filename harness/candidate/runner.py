@@ -9,10 +9,11 @@ Order of frames: judge {"device": kind, "bytes": of both segments, "arguments": 
 outputs), runner {"mapped"}; any number of judge {"work": times}, runner {"worked"}, and judge {"count"}, runner
 {"counted": seconds}, which tell what a message costs before anything hostile is here; judge {"load": path}, runner
 {"loaded"}; then any number of judge {"go": [slots], "nonce"}, runner {"done": nonce}, and of judge {"numbers": [[slot,
-its scalar arguments in order]]}, runner {"numbered"}. An order to go may hold "threads", how many OpenMP's teams have,
-and "elsewhere": the calls come from another thread, on a GPU on another stream, with a stack of "stack_kib"; or they
-come "together": from two threads, which have every second slot each, and call again and again for a while. After an
-order with "look" the library's data is looked at; what was kept comes with judge {"kept"}, runner {"kept": how many
+its scalar arguments in order]]}, runner {"numbered"}, and of judge {"teams": how many threads OpenMP's teams have from
+now on, 0 for as many as they began with}, runner {"teamed"}. An order to go may hold "threads", how many they have
+then, and "elsewhere": the calls come from another thread, on a GPU on another stream, with a stack of "stack_kib"; or
+they come "together": from two threads, which have every second slot each, and call again and again for a while. After
+an order with "look" the library's data is looked at; what was kept comes with judge {"kept"}, runner {"kept": how many
 threads OpenMP may still have}. Anything that fails is answered with {"failed": kind, "message"}.
 """
 
@@ -230,7 +231,7 @@ def serve(link: socket.socket, runtime_path: str, sealing: bytes) -> None:
         return
     slots = [[_argument(spec, place, layout["device"]) for spec in slot] for slot in layout["arguments"]]
     calls = [abi.pack(slot) for slot in slots]
-    results = partial(_results, layout["arguments"], place)
+    together = partial(_together, results=partial(_results, layout["arguments"], place))
     channel.send(link, {"mapped": len(calls)})
     runtime = ctypes.CDLL(runtime_path, mode=ctypes.RTLD_GLOBAL)
     state = ProcessState()
@@ -255,16 +256,17 @@ def serve(link: socket.socket, runtime_path: str, sealing: bytes) -> None:
             renumber(slots, order["numbers"])
             calls = [abi.pack(slot) for slot in slots]
             channel.send(link, {"numbered": True})
+        elif "teams" in order:
+            state.have_usually(order["teams"])
+            channel.send(link, {"teamed": True})
         elif "kept" in order:
-            state.have_threads(0)
+            state.have_usually(0)
             ctypes.CDLL(None).fflush(None)
             said = kept.said()
             channel.send(link, {"failed": "kept", "message": said} if said else {"kept": state.usual_threads})
         else:
-            if order.get("together"):
-                answer = _together(library, place, calls, order, state, results)
-            else:
-                answer = (_called if "elsewhere" in order else _go)(library, place, calls, order, state)
+            make = together if order.get("together") else _called if "elsewhere" in order else _go
+            answer = make(library, place, calls, order, state)
             if "look" in order:
                 kept.note()
             link.sendall(answer)

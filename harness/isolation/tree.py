@@ -21,6 +21,9 @@ _THREADS = 17
 """Where a process's state line, after its name, has the number of threads. A process whose first thread has ended is
 called a zombie, but lives while there are others."""
 _TICKS = os.sysconf("SC_CLK_TCK")
+_NANOSECONDS = 1e9
+_SCHEDULERS = 2
+"""Of a process's clocks (clock_getcpuclockid(3)) the one that the scheduler keeps, to the nanosecond."""
 _KILL_WITHIN_S = 10.0
 """A process in uninterruptible sleep outlives a SIGKILL for a while; longer than this nobody waits for it."""
 
@@ -178,6 +181,24 @@ def busy_threads(pid: int) -> dict[int, float]:
                 if fields[0] == b"R":
                     found[int(name)] = (int(fields[11]) + int(fields[12])) / _TICKS
     return found
+
+
+def thread_times(pid: int) -> dict[int, tuple[float, float]]:
+    """Of each thread of a process, the seconds that it ran and those that it waited for a processor; empty where the
+    system does not tell (proc(5), schedstat)."""
+    found = {}
+    with contextlib.suppress(OSError, ValueError):
+        for name in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 (as above)
+            ran, waited, _ = _read(f"/proc/{pid}/task/{name}/schedstat").split()
+            found[int(name)] = int(ran) / _NANOSECONDS, int(waited) / _NANOSECONDS
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """What all threads of a process have computed, ended ones included; exact while none of them runs."""
+    with contextlib.suppress(OSError):
+        return time.clock_gettime((~pid << 3) | _SCHEDULERS)
+    return 0.0
 
 
 def pause(process: int) -> None:

@@ -92,12 +92,14 @@ def _called(parts: list[AsCalled]) -> AsCalled:
 
 
 def _head_to_head(head_to_heads: list[HeadToHead]) -> HeadToHead:
+    measures = {head_to_head.measure for head_to_head in head_to_heads}
     return head_to_heads[0].model_copy(
         update={
             "incumbent_ms": _mean([head_to_head.incumbent_ms for head_to_head in head_to_heads]),
             "speedup": _mean([head_to_head.speedup for head_to_head in head_to_heads]),
             "interval": _interval([(head_to_head.speedup, head_to_head.interval) for head_to_head in head_to_heads]),
             "rounds": min(head_to_head.rounds for head_to_head in head_to_heads),
+            "measure": measures.pop() if len(measures) == 1 else "wall and CPU time",
         }
     )
 

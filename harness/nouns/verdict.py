@@ -42,6 +42,8 @@ WORTHWHILE = 1.05
 """A factor: a contest that leaves room for a gain above this has decided nothing."""
 
 Outcome = Literal["faster", "not faster", "undecided"]
+Measure = Literal["wall time", "CPU time", "wall and CPU time"]
+"""What a head-to-head's figures are of; both where some of several workloads had to be decided by CPU time."""
 
 
 def precision_on(target: TargetName, precision: Precision) -> Precision:
@@ -123,8 +125,10 @@ class HeadToHead(Frozen):
     """A candidate against an earlier kernel in the same rounds. `speedup` is incumbent / candidate: above 1 is faster.
 
     Both it and its interval, a 99.5 % one, are those of each side's faster half (`timing.statistics`); `incumbent_ms`
-    is the median. `rounds` are at least the timing's: two kernels that cannot be told apart go on without the
-    baselines. There are none where both are the same machine code: then nothing was run, and the ratio is 1.
+    is the median. `rounds` are those that decided: two kernels that cannot be told apart go on without the baselines.
+    There are none where both are the same machine code: then nothing was run, and the ratio is 1. `measure`: wall time,
+    whose interval allows for what threads waited for a processor; or, where that decides nothing, what each kernel
+    computes on one thread.
     """
 
     incumbent: str = Field(description="the earlier kernel's digest")
@@ -132,6 +136,7 @@ class HeadToHead(Frozen):
     speedup: float = Field(gt=0)
     interval: Interval
     rounds: int = Field(ge=0)
+    measure: Measure = "wall time"
 
     @classmethod
     def of_identical(cls, incumbent: str, ms: float) -> Self:
@@ -142,6 +147,16 @@ class HeadToHead(Frozen):
     def identical(self) -> bool:
         """Whether both kernels are the same machine code."""
         return self.rounds == 0
+
+    @property
+    def by(self) -> str:
+        """What follows its figures wherever they are shown: the measure, where it is not wall time alone."""
+        return "" if self.measure == "wall time" else f", by {self.measure}"
+
+    @property
+    def within(self) -> str:
+        """The interval in words, and by what."""
+        return f"({self.interval.low:.2f} to {self.interval.high:.2f}){self.by}"
 
     @property
     def outcome(self) -> Outcome:

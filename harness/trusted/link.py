@@ -7,10 +7,20 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from harness.isolation.mapped_code import filtered_twice
-from harness.isolation.tree import busy_threads, guard_of, pause, pause_tree, resume_tree, threads_of
+from harness.isolation.tree import (
+    busy_threads,
+    cpu_seconds,
+    guard_of,
+    pause,
+    pause_tree,
+    resume_tree,
+    thread_times,
+    threads_of,
+)
 from harness.nouns.caller import USUAL, Caller
 from harness.nouns.devices import on_gpu
 from harness.nouns.errors import MachineError
@@ -26,6 +36,8 @@ LINGERS_S = 0.002
 asleep when the next order comes, as after any pause of a caller's, and who still writes is seen."""
 ENDING_S = 0.1
 """How long threads may take to end."""
+MESSAGES = 8
+"""Orders of nothing, the least costly of which counts."""
 AT_REST_WITHIN_S, SPUN_S = 2.0, 0.1
 """How long they may take to rest on a busy machine; and seconds of a processor that none spins for."""
 _SHARING = "See `cutegen doctor`; a GPU must let several processes use it (nvidia-smi -c DEFAULT)."
@@ -56,6 +68,20 @@ class WrongError(CandidateFailedError):
         super().__init__("wrong", "correctness", message)
 
 
+@dataclass(frozen=True)
+class Spent:
+    """What the runner's threads spent on an order of so many `calls`, as the system counts it, in seconds.
+
+    All of them computed `cpu_s`, those beside the first `beside_s` of it; until the answer came they had waited for a
+    processor for `waited_s`, added up.
+    """
+
+    calls: int
+    cpu_s: float
+    beside_s: float
+    waited_s: float
+
+
 class RunnerLink:
     """Sends orders, keeps deadlines, turns what goes wrong into `CandidateFailedError`."""
 
@@ -74,6 +100,11 @@ class RunnerLink:
         """Calls of the entry so far."""
         self.calling_s = 0.0
         """Seconds that they took, messages included."""
+        self.spent: Spent | None = None
+        """On the last order that woke the runner; None where it is not sealed, or the system does not tell."""
+        self._waited_s = 0.0  # by its threads, when the last answer came
+        self.message_s = 0.0
+        """What an order computes beside its calls, where OpenMP's teams were given a number of threads."""
 
     def share(self, memory: SharedMemory, numbers: Sequence[Numbers]) -> None:
         """Hand the memory over; `numbers` are the scalar inputs of each slot, told again whenever they have changed.
@@ -195,9 +226,43 @@ class RunnerLink:
         if self._changed():
             with self.running():
                 pass
+        before, called = self._clocks(), self.called
         self._asleep = True
         yield
         self._stop()
+        after = self._clocks()
+        self.spent = (
+            before
+            and after
+            and Spent(
+                calls=self.called - called,
+                cpu_s=after[0] - before[0],
+                beside_s=after[1] - before[1],
+                waited_s=max(0.0, self._waited_s - before[2]),
+            )
+        )
+
+    def have_threads(self, count: int) -> None:
+        """Let OpenMP's teams have so many threads from now on; 0: as many as they began with. Of a sealed runner.
+
+        Then some orders of nothing tell what a message costs.
+        """
+        with self.running():
+            self._ask({"teams": count}, "teamed", self._load_within_s)
+        costs = []
+        for _ in range(MESSAGES if count else 0):
+            with self.woken():
+                self.call([], self._load_within_s, lambda: None)
+            costs += [self.spent.cpu_s] if self.spent else []
+        self.message_s = min(costs, default=0.0)
+
+    def _clocks(self) -> tuple[float, float, float] | None:
+        """What all threads of a sealed runner have computed, those beside the first, and how long all have waited."""
+        times = thread_times(self._alone) if self._alone is not None else {}
+        if self._alone is None or not times:
+            return None
+        beside_s = sum(ran for thread, (ran, _) in times.items() if thread != self._alone)
+        return cpu_seconds(self._alone), beside_s, sum(waited for _, waited in times.values())
 
     def _stop(self) -> None:
         if self._alone is None:
@@ -226,14 +291,16 @@ class RunnerLink:
         self._socket.settimeout(timeout_s)
         try:
             channel.send(self._socket, order)
-            if self._asleep:
-                self._asleep = False
+            woken, self._asleep = self._asleep, False
+            if woken:
                 resume_tree(self._pid, self._stopped)
             if self._awake:
                 channel.await_frame(self._socket, AWAKE_S)
             self._socket.settimeout(max(0.001, deadline - time.monotonic()))
             self._socket.recv(1, socket.MSG_PEEK)
             answered()
+            if woken and (now := self._clocks()):
+                self._waited_s = now[2]
             answer = channel.receive(self._socket, until=deadline)
         except TimeoutError as error:
             raise CandidateFailedError(

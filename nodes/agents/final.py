@@ -143,5 +143,5 @@ def _said(result: Best, contest: Contest) -> str:
         return ""
     return (
         f"The kernel {digest} is the result, not {met.incumbent}, which was kept last: timed together at the end it is "
-        f"{met.speedup:.2f}x as fast ({met.interval.low:.2f} to {met.interval.high:.2f})."
+        f"{met.speedup:.2f}x as fast {met.within}."
     )

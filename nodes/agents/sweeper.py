@@ -108,7 +108,7 @@ def ranked(entries: Sequence[Entry]) -> list[Entry]:
 def beyond_noise(first: Entry, second: Entry) -> bool:
     """Whether the timings of two right variants, each against the same kernel, leave no doubt that one is faster."""
     ours, theirs = require(first.timing, "timing"), require(second.timing, "timing")
-    if ours.head_to_head and theirs.head_to_head:
+    if ours.head_to_head and theirs.head_to_head and ours.head_to_head.measure == theirs.head_to_head.measure:
         return ours.head_to_head.interval.low > theirs.head_to_head.interval.high
     return ours.speedup_interval.low > theirs.speedup_interval.high
 

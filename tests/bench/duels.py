@@ -32,10 +32,12 @@ from harness.nouns.errors import MachineError
 from harness.nouns.task import Task
 from harness.nouns.verdict import HeadToHead, Trial
 from harness.processes.runner_process import start_runner
+from harness.processes.trusted_child import SPINS
 from harness.targets.cpu import CpuTarget
+from harness.trusted.bench import Bench
 from harness.trusted.jobs.judging import check, fill_for_timing, prepare, timed_allowances
 from harness.trusted.link import RunnerLink
-from harness.trusted.timing.bursts import Kernel
+from harness.trusted.timing.bursts import Kernel, Pace
 from harness.trusted.timing.clock import Incumbent, set_pace, time_by_turns
 from harness.trusted.timing.timed_outputs import TimedOutputs
 
@@ -80,10 +82,9 @@ void run(tvm::ffi::TensorView x, tvm::ffi::TensorView output) {{
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
 """
 STEPS = 10
-IN_A_ROW = 25
-TIMING_S = 0.04
-"""Rounds with eager end after half as long again, those of two kernels that nobody can tell apart after twelve times as
-long: about 120 of them."""
+IN_A_ROW = 5
+TIMING_S = 1.0
+"""As a verdict's."""
 ROTATION_BYTES = 4 << 20
 NEIGHBOUR = """
 import os, sys, time
@@ -108,13 +109,7 @@ def main(
     out: Annotated[Path, typer.Option(help="Duels that it holds are not fought again.")] = Path("runs/duels.jsonl"),
 ) -> None:
     """Print the outcomes, and how many intervals exclude 1. Exit code 1: more than 5 % do of equal kernels."""
-    terms = Terms(resolve_tier("auto"), timing_s=TIMING_S, trials=1, rotation_bytes=ROTATION_BYTES)
-    judge = LocalJudge(CpuTarget(), terms)
-    task = judge.describe(TASK.format(elements=elements), name="softsign")
-    pair = [
-        Candidate(source=KERNEL.format(twin=twin, steps=steps), target="cpu", author="bench:duels")
-        for twin, steps in (("", STEPS), ("if (x.ndim() == 7) return;", round(STEPS * gain)))
-    ]
+    judge, task, pair = prepared(elements, gain)
     out.parent.mkdir(parents=True, exist_ok=True)
     fought = [HeadToHead.model_validate_json(line) for line in (out.read_text().splitlines() if out.exists() else [])]
     began, before = time.monotonic(), len(fought)
@@ -134,8 +129,31 @@ def main(
     raise typer.Exit(gain == 1 and wrong(fought) > ALLOWED * len(fought))
 
 
+def prepared(elements: int, gain: float) -> tuple[LocalJudge, Task, list[Candidate]]:
+    """A judge, its task, and two kernels, of which the second takes so many times as long."""
+    terms = Terms(resolve_tier("auto"), timing_s=TIMING_S, trials=1, rotation_bytes=ROTATION_BYTES)
+    judge = LocalJudge(CpuTarget(), terms)
+    pair = [
+        Candidate(source=KERNEL.format(twin=twin, steps=steps), target="cpu", author="bench:duels")
+        for twin, steps in (("", STEPS), ("if (x.ndim() == 7) return;", round(STEPS * gain)))
+    ]
+    return judge, judge.describe(TASK.format(elements=elements), name="softsign"), pair
+
+
 def in_a_row(judge: LocalJudge, task: Task, pair: list[Candidate], count: int) -> Iterator[HeadToHead]:
     """So many duels of the first with the second kernel, by processes that are started for them."""
+    with opponents(judge, task, pair) as (bench, incumbent, pace, outputs):
+        for _ in range(count):
+            met = time_by_turns(bench, pace, TIMING_S, outputs, incumbent=incumbent).head_to_head
+            assert met is not None
+            yield met
+
+
+@contextmanager
+def opponents(
+    judge: LocalJudge, task: Task, pair: list[Candidate]
+) -> Iterator[tuple[Bench, Incumbent, Pace, TimedOutputs]]:
+    """The first kernel on the judge's bench, tried, and the second beside it."""
     other = pair[1]
     mine, theirs = (library_of(judge.build(task, each)) for each in pair)
     if mine is None or theirs is None:
@@ -152,11 +170,7 @@ def in_a_row(judge: LocalJudge, task: Task, pair: list[Candidate], count: int) -
         link.load(str(theirs))
         incumbent = Incumbent(other.digest, Kernel(link, memory))
         fill_for_timing(bench)
-        pace, outputs = set_pace(bench, timeout_s), TimedOutputs(bench, timed_allowances(trials))
-        for _ in range(count):
-            met = time_by_turns(bench, pace, TIMING_S, outputs, incumbent=incumbent).head_to_head
-            assert met is not None
-            yield met
+        yield bench, incumbent, set_pace(bench, timeout_s), TimedOutputs(bench, timed_allowances(trials))
 
 
 def wrong(fought: list[HeadToHead]) -> int:
@@ -169,7 +183,7 @@ def said(fought: list[HeadToHead]) -> str:
     width = median(met.interval.high / met.interval.low for met in fought)
     share = 100 * wrong(fought) / len(fought)
     rounds = median(met.rounds for met in fought)
-    outcomes = dict(Counter(met.outcome for met in fought))
+    outcomes = dict(Counter(f"{met.outcome}{met.by}" for met in fought))
     return f"{wrong(fought)} exclude 1 ({share:.1f} %), {outcomes}; median width {width:.3f}x, median rounds {rounds:g}"
 
 
@@ -195,4 +209,6 @@ def spinning(neighbours: int, busy_s: float, rest_s: float) -> Iterator[list[int
 
 
 if __name__ == "__main__":
+    if not os.environ.items() >= SPINS.items():  # OpenMP reads it when it is loaded, and this process is the judge
+        os.execve(sys.executable, [sys.executable, "-m", "bench.duels", *sys.argv[1:]], os.environ | SPINS)
     typer.run(main)

@@ -9,8 +9,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from bench.duels import main, said, spinning, wrong
+from bench.duels import main, opponents, prepared, said, spinning, wrong
 from harness.nouns.verdict import HeadToHead, Interval
+from harness.processes.trusted_child import usable_threads
+from harness.trusted.timing.bursts import kernel_burst
 
 
 def met(low: float, high: float) -> HeadToHead:
@@ -47,3 +49,44 @@ def test_a_duel_is_fought_by_the_judge_and_kept(tmp_path: Path):
     assert again.exit_code == done.exit_code
     assert "0 fought now" in again.output, "nothing is fought again"
     assert out.read_text().count("\n") == 1
+
+
+def test_the_system_tells_what_a_caged_kernel_spends_and_on_which_threads():
+    """The judge asks the system: computing by all threads, by those beside the first, and waits for a processor."""
+    judge, task, pair = prepared(1 << 15, 1.0)
+    with opponents(judge, task, pair) as (bench, incumbent, pace, _outputs):
+        assert pace.calls > 1, pace
+
+        def spent(threads: int | None = None):
+            for link in (bench.link, incumbent.kernel.link):
+                if threads is not None:
+                    link.have_threads(threads)
+            kernel_burst(bench, incumbent.kernel, pace, 0)
+            found = incumbent.kernel.link.spent
+            assert found is not None and found.calls == pace.calls
+            return found
+
+        together = spent()
+        if usable_threads() > 1:
+            assert together.beside_s > 0.1 * together.cpu_s
+        with spinning(usable_threads(), 1.0, 0.0):
+            assert sum(spent().waited_s for _ in range(5)) > together.cpu_s / 10
+        for _ in range(3):
+            alone = spent(1)
+            assert alone.beside_s < 0.1 * alone.cpu_s, "the team's threads sleep"
+        assert 0 < incumbent.kernel.link.message_s < alone.cpu_s
+        if usable_threads() > 1:
+            again = spent(0)
+            assert again.beside_s > 0.1 * again.cpu_s, "teams are as they began"
+
+
+def test_beside_neighbours_that_never_rest_cpu_time_decides(tmp_path: Path):
+    app = typer.Typer()
+    app.command()(main)
+    out = tmp_path / "duels.jsonl"
+    arguments = ["--duels", "1", "--neighbours", str(usable_threads()), "--gain", "3", "--out", str(out)]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    kept = HeadToHead.model_validate_json(out.read_text())
+    assert kept.outcome == "faster"
+    assert kept.measure in ("CPU time", "wall time")

@@ -32,7 +32,7 @@ from harness.trusted.timing.clock import (
     Rounds,
     converged,
     doubt,
-    head_to_head,
+    fought_alone,
     pace_beside,
     play_until_narrow,
     set_pace,
@@ -107,20 +107,21 @@ def _timed(
     sides: dict[str, Burst] = {digest: partial(_burst, digest, every[digest], pace) for digest in (job.digest, *views)}
     sides[EAGER] = lambda first: torch_burst(bench, pace.of_eager, first, bench.replicas)
     late = _LateTrials(every, timeout_s)
-    rounds = Rounds(bench, pace, sides, None if pace.hopeless else late, [view.link for view in views.values()])
+    links = {digest: side.view.link for digest, side in every.items()}
+    rounds = Rounds(bench, pace, sides, None if pace.hopeless else late, links, _through)
     limit_s = PATIENCE * job.timing_s * len(sides) / 2
     seen = play_until_narrow(rounds, limit_s, DUEL_ROUNDS, hopeless=pace.hopeless)
+    pairs = {digest: (job.digest, rounds.taken[job.digest], rounds.taken[digest]) for digest in views}
+    met = fought_alone(rounds, [job.digest, *views], pairs, limit_s)
     bench.results.clear()
     for digest, side in every.items():
         with _through(digest):
             side.outputs.at_the_end(VERIFIED_SLOTS[bench.device.kind])
-    last, narrow = rounds.samples[job.digest], converged([*rounds.samples.values()])
+    narrow = converged([*rounds.samples.values()])
     standings = []
     for digest, side in every.items():
-        taken = rounds.samples[digest]
-        met = head_to_head(job.digest, last, taken) if digest != job.digest else None
-        timing = timing_of(taken, rounds.samples[EAGER], doubt(bench, side.pace), *seen)
-        found = {"head_to_head": met, "converged": narrow}
+        timing = timing_of(rounds.samples[digest], rounds.samples[EAGER], doubt(bench, side.pace), *seen)
+        found = {"head_to_head": met.get(digest), "converged": narrow}
         standings.append(Standing(candidate=digest, timing=timing.model_copy(update=found)))
     return Contest(standings=tuple(standings))
 
@@ -174,4 +175,4 @@ def _burst(digest: str, side: _Side, rounds: Pace, first: int) -> float:
 
 def _pace(bench: Bench, digest: str, view: Bench, pace: Pace) -> Pace:
     with _through(digest):
-        return pace_beside(bench, partial(kernel_burst, view, Kernel(view.link, view.memory)), pace)
+        return pace_beside(bench, view.link, partial(kernel_burst, view, Kernel(view.link, view.memory)), pace)

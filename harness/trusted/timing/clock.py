@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import Protocol
 
@@ -30,6 +33,7 @@ from harness.trusted.timing.bursts import (
     touched_burst,
 )
 from harness.trusted.timing.compiled import CompiledReference
+from harness.trusted.timing.duels import Taken, comparable, head_to_head
 from harness.trusted.timing.neighbours import Reading, how_busy, observe
 from harness.trusted.timing.statistics import faster_half_ratio, median_ratio
 from harness.trusted.timing.timed_outputs import TimedOutputs
@@ -39,6 +43,9 @@ CANDIDATE, EAGER, COMPILED, INCUMBENT = "candidate", "eager", "compiled", "incum
 MIN_ROUNDS, MAX_ROUNDS = 8, 120
 DUEL_ROUNDS = 16
 """Rounds of a head-to-head, at least, of all but a hopeless kernel: a neighbour can stay with one side for eight."""
+ALONE_ROUNDS = 32
+"""Of kernels on one thread, at least, before they end undecided: on a busy machine fewer tell a tenth from nothing only
+by luck."""
 CROWDED_S = 1.0
 """Seconds that two kernels are held against each other, at least, where their threads share processors with others: the
 system may leave one side's two threads on one processor, and does so for tenths of a second."""
@@ -57,6 +64,8 @@ HEAD_TO_HEAD_LIMIT = 12
 """Times the limit of all rounds: for so long two kernels go on by themselves while nobody can tell which is faster."""
 
 
+Pair = tuple[str, Taken, Taken]
+"""An incumbent's digest, its rounds, and those of the candidate."""
 Burst = Callable[[int], float]
 """One side's turn in a round, from a slot on: seconds a call."""
 
@@ -69,15 +78,24 @@ class Incumbent:
     kernel: Kernel
 
     def burst(self, bench: Bench, pace: Pace, first: int) -> float:
-        """As a candidate's; whatever fails here is not the candidate's fault."""
-        try:
+        """As a candidate's."""
+        with _blamed_on(INCUMBENT):
             return kernel_burst(bench, self.kernel, pace, first)
-        except CandidateFailedError as failure:
-            raise IncumbentFailedError(str(failure)) from failure
 
 
 class IncumbentFailedError(Exception):
     """The earlier kernel did not get through this time."""
+
+
+@contextmanager
+def _blamed_on(name: str) -> Iterator[None]:
+    """Whatever an incumbent fails in is not the candidate's fault."""
+    try:
+        yield
+    except CandidateFailedError as failure:
+        if name == INCUMBENT:
+            raise IncumbentFailedError(str(failure)) from failure
+        raise
 
 
 def time_by_turns(
@@ -95,15 +113,16 @@ def time_by_turns(
     `outputs` are looked at after each of the candidate's bursts; `late` trials are made between them.
     """
     sides = _sides(bench, pace, outputs, incumbent, compiled)
-    links = [incumbent.kernel.link] if incumbent else []
-    rounds = Rounds(bench, pace, sides, None if pace.hopeless else late, links)
+    links = {CANDIDATE: bench.link} | ({INCUMBENT: incumbent.kernel.link} if incumbent else {})
+    rounds = Rounds(bench, pace, sides, None if pace.hopeless else late, links, _blamed_on)
     touched_burst(bench, pace, 0, outputs)
     weather, others = play_until_narrow(rounds, limit_s * len(sides) / 2, MIN_ROUNDS, hopeless=pace.hopeless)
     samples = {name: [*taken] for name, taken in rounds.samples.items()}
     met = None
     if incumbent:
-        least_s = CROWDED_S if crowded(others, rounds) else 0.0
+        untold = crowded(others, rounds) and not rounds.taken[CANDIDATE].told
         least = 0 if pace.hopeless else DUEL_ROUNDS
+        least_s = CROWDED_S if untold else 0.0
         met = _fought_out(incumbent.digest, rounds, HEAD_TO_HEAD_LIMIT * limit_s, least=least, least_s=least_s)
     touched_burst(bench, pace, rounds.first, outputs, last=True)
     candidate, doubt_s = samples[CANDIDATE], doubt(bench, pace)
@@ -161,7 +180,7 @@ def _sides(
     if compiled and compiled.replicas:
         sides[COMPILED] = lambda first: torch_burst(bench, pace.of_eager, first, compiled.replicas)
     if incumbent:
-        incumbents = pace_beside(bench, lambda one, first: incumbent.burst(bench, one, first), pace)
+        incumbents = pace_beside(bench, incumbent.kernel.link, partial(incumbent.burst, bench), pace)
         sides[INCUMBENT] = lambda first: incumbent.burst(bench, incumbents, first)
     return sides
 
@@ -191,31 +210,65 @@ class Rounds:
         pace: Pace,
         sides: dict[str, Burst],
         late: Late | None = None,
-        links: Sequence[RunnerLink] = (),
+        links: Mapping[str, RunnerLink] | None = None,
+        through: Callable[[str], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        """`links` are those of kernels beside the candidate."""
-        self.samples: dict[str, list[float]] = {name: [] for name in sides}
+        """`links` are those of the sides that are kernels; an order to a side beside its bursts goes `through`."""
+        self.taken = {name: Taken() for name in sides}
+        self.samples = {name: taken.wall_s for name, taken in self.taken.items()}
         self.bench = bench
         self.first = 0
         """The first slot of the last round's bursts."""
         self._next = 0  # the slot whose turn it is; bursts of late trials lie between, in the same rotation
-        self._pace, self._sides, self._late, self._links = pace, sides, late, links
+        self._pace, self._sides, self._late, self._links, self._through = pace, sides, late, links or {}, through
         self._told_s = time.monotonic()
+        self._orders: list[list[str]] = []
+        self._message_s: float | None = None  # what an order of nothing computes; None while teams have all threads
 
     def play(self, names: Sequence[str]) -> None:
-        """One round of these sides, the candidate first, on new values."""
+        """One round of these sides on new values."""
         self._late_trials()
         self.first, self._next = self._next, self._next + self._pace.calls
         slots = rotation(self.bench.memory.slots, self._pace.calls, self.first)
-        renumber(self.bench, slots, self._links)
+        renumber(self.bench, slots, [link for link in self._links.values() if link is not self.bench.link])
         for slot in slots:
             self.bench.stir(slot, numbered=True)
-        for place in _order(len(names), len(self.samples[names[0]])):
-            self.samples[names[place]].append(self._sides[names[place]](self.first))
+        for name in self._order_of(names):
+            wall_s, taken = self._sides[name](self.first), self.taken[name]
+            spent = self._links[name].spent if name in self._links else None
+            if self._message_s is None:
+                taken.note(wall_s, spent)
+            else:
+                taken.note_alone(spent, self._message_s)
         self._late_trials()
         if time.monotonic() - self._told_s >= EVERY_S:
             self._told_s = time.monotonic()
             self._tell(names[0], incumbent=EAGER not in names)
+
+    def _order_of(self, names: Sequence[str]) -> list[str]:
+        """Who comes after whom: what one side leaves behind, in caches or in the scheduler's eyes, helps or harms the
+        next. Every second order is drawn, the one after it is its reverse."""
+        if not self._orders or set(self._orders[0]) != set(names):
+            drawn = random.sample([*names], len(names))
+            self._orders = [drawn[::-1], drawn]
+        return self._orders.pop()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Rounds inside the block are those of kernels on one thread each, and what they compute is what counts.
+
+        No thread spins for another there: on a busy machine that can be most of what is computed.
+        """
+        self._have_threads(1)
+        self._message_s = min(link.message_s for link in self._links.values())  # one could make its own longer
+        yield
+        self._message_s = None
+        self._have_threads(0)
+
+    def _have_threads(self, count: int) -> None:
+        for name, link in self._links.items():
+            with self._through(name):
+                link.have_threads(count)
 
     def _late_trials(self) -> None:
         if late := self._late:
@@ -260,11 +313,6 @@ def crowded(others: Sequence[Reading], rounds: Rounds) -> bool:
     return busy is not None and busy.crowded
 
 
-def _order(sides: int, turn: int) -> list[int]:
-    """Who goes first changes every round: what one side leaves in the caches helps or harms each in turn."""
-    return [(turn + i) % sides for i in range(sides)]
-
-
 def converged(samples: list[list[float]]) -> bool:
     """Whether the intervals of all other sides over the first are narrow."""
     candidate = samples[0]
@@ -293,30 +341,56 @@ def _fought_out(
     kernels'. There are so many at the `least`, whatever they take, and others for `least_s`.
 
     It is looked at each time there are twice as many: whoever looked at every round would sooner or later see a gain
-    where there is none.
+    where there is none. Rounds on one thread come last, or at once where others keep threads waiting.
     """
     began, played = time.monotonic(), rounds.samples[CANDIDATE]
+    theirs, ours = rounds.taken[INCUMBENT], rounds.taken[CANDIDATE]
     deadline = began + max(limit_s, least_s)
+
+    def alone() -> HeadToHead:
+        return fought_alone(rounds, [CANDIDATE, INCUMBENT], {INCUMBENT: (incumbent, theirs, ours)}, limit_s)[INCUMBENT]
 
     def play_to(goal: int) -> HeadToHead:
         while len(played) < least or (len(played) < goal and time.monotonic() < deadline):
             rounds.play([CANDIDATE, INCUMBENT])
-        return head_to_head(incumbent, rounds.samples[INCUMBENT], played)
+        return head_to_head(incumbent, theirs, ours)
 
+    if least and (theirs.hindered or ours.hindered) and (met := alone()).outcome != "undecided":
+        return met
     while len(played) < MAX_ROUNDS and time.monotonic() < began + least_s:
         rounds.play([CANDIDATE, INCUMBENT])
     met = play_to(DUEL_ROUNDS)
     while met.outcome == "undecided" and len(played) < MAX_ROUNDS and time.monotonic() < deadline:
+        if theirs.hindered or ours.hindered:
+            break
         met = play_to(min(2 * len(played), MAX_ROUNDS))
-    return met
+    return alone() if least and not ours.alone_s else met
 
 
-def head_to_head(incumbent: str, theirs: Sequence[float], ours: Sequence[float]) -> HeadToHead:
-    """Of rounds that an incumbent, by its digest, and a candidate had in common: seconds a call of either."""
-    speedup, interval = faster_half_ratio(theirs, ours)
-    return HeadToHead(
-        incumbent=incumbent, incumbent_ms=median(theirs) * 1e3, speedup=speedup, interval=interval, rounds=len(ours)
-    )
+def fought_alone(
+    rounds: Rounds, names: Sequence[str], pairs: Mapping[str, Pair], limit_s: float
+) -> dict[str, HeadToHead]:
+    """The head-to-heads of these pairs after rounds of kernels on one thread, where some can be decided by those.
+
+    They are looked at as `_fought_out` does, and end after `limit_s`, but not before `ALONE_ROUNDS`.
+    """
+    deadline, played, goal = time.monotonic() + limit_s, 0, DUEL_ROUNDS
+
+    def met() -> dict[str, HeadToHead]:
+        return {name: head_to_head(*pair) for name, pair in pairs.items()}
+
+    def is_open(found: Mapping[str, HeadToHead]) -> bool:
+        return any(found[name].outcome == "undecided" and comparable(*pair[1:]) for name, pair in pairs.items())
+
+    if not is_open(found := met()):
+        return found
+    with rounds.alone():
+        while is_open(found) and played < MAX_ROUNDS and (played < ALONE_ROUNDS or time.monotonic() < deadline):
+            while played < goal and (played < ALONE_ROUNDS or time.monotonic() < deadline):
+                rounds.play(names)
+                played += 1
+            found, goal = met(), min(2 * goal, MAX_ROUNDS)
+    return found
 
 
 def _over_torch(baseline: list[float], candidate: list[float], doubt_s: float) -> tuple[float, Interval]:
@@ -338,7 +412,9 @@ def set_pace(bench: Bench, timeout_s: float) -> Pace:
     some = list(range(min(bench.memory.slots, FEW)))
 
     def candidate(slots: list[int]) -> float:
-        return kernel_seconds(kernel, slots, timeout_s) - bench.message.usual_s
+        wall_s = kernel_seconds(kernel, slots, timeout_s)
+        spent = kernel.link.spent  # on a busy machine most of a call can be waiting for a processor
+        return (min(wall_s, spent.cpu_s) if spent else wall_s) - bench.message.usual_s
 
     def eager(slots: list[int]) -> float:
         return torch_seconds(bench, slots, bench.replicas)
@@ -377,14 +453,22 @@ def _in_bursts(seconds: Callable[[list[int]], float], slots: list[int], limit_s:
     return shortest_s
 
 
-def pace_beside(bench: Bench, burst: Callable[[Pace, int], float], pace: Pace) -> Pace:
-    """Another kernel's, by its bursts: the candidate's own, or a call a burst where it would hold everybody up."""
+def pace_beside(bench: Bench, link: RunnerLink, burst: Callable[[Pace, int], float], pace: Pace) -> Pace:
+    """Another kernel's, by its bursts: the candidate's own, or a call a burst where it would hold everybody up.
+
+    Where the system tells, by what it computes: a side that waits for a processor is not slow, and would look slower
+    still by bursts of one call.
+    """
     if pace.calls == 1:
         return pace
     one = Pace(1, pace.timeout_s)
-    ours = min(kernel_burst(bench, Kernel(bench.link, bench.memory), one, first) for first in range(2))
-    theirs = min(burst(one, first) for first in range(2))
-    return one if theirs > max(FAR * ours, LITTLE_S) else pace
+
+    def least_s(link: RunnerLink, burst: Callable[[Pace, int], float]) -> float:
+        walls = [(burst(one, first), link.spent) for first in range(2)]
+        return min(spent.cpu_s if spent else wall_s for wall_s, spent in walls)
+
+    ours = least_s(bench.link, partial(kernel_burst, bench, Kernel(bench.link, bench.memory)))
+    return one if least_s(link, burst) > max(FAR * ours, LITTLE_S) else pace
 
 
 def _calls_in_a_burst(bench: Bench, seconds: Callable[[list[int]], float]) -> int:

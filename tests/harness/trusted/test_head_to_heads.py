@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from python_kernels import bench_of, right, runner_of
 
-from harness.trusted.link import CandidateFailedError
+from harness.trusted.link import CandidateFailedError, Spent
 from harness.trusted.timing import clock
 from harness.trusted.timing.bursts import Kernel, Pace
 from harness.trusted.timing.clock import CANDIDATE, INCUMBENT, Incumbent, Rounds, time_by_turns
+from harness.trusted.timing.duels import head_to_head
 from harness.trusted.timing.timed_outputs import TimedOutputs
 
 
@@ -60,6 +61,89 @@ def test_beside_others_a_duel_lasts_longer_than_they_stay_with_one_side():
     play, rounds.play = rounds.play, lambda names: (time.sleep(0.02), play(names))
     assert clock._fought_out("r", rounds, 60.0, least_s=0.6).rounds > clock.DUEL_ROUNDS
     assert time.monotonic() - began >= 0.6
+
+
+class Told:
+    """A runner of which the system tells what it spends on a call: computing, and waiting for a processor.
+
+    On two threads they spin for each other, as long as they wait; on one they only compute.
+    """
+
+    def __init__(self, cpu_s, waits, share=0.5, obeys=True, seed=3):
+        self.cpu_s, self.waits, self.share, self.obeys = cpu_s, waits, share, obeys
+        self.random, self.threads, self.message_s, self.spent = np.random.default_rng(seed), 0, 0.001, None
+
+    def have_threads(self, count):
+        self.threads = count
+
+    def burst(self, turn):
+        """One call: seconds by the clock."""
+        computed = self.cpu_s * float(self.random.lognormal(0, 0.03))
+        waited = self.waits * float(self.random.lognormal(0, 0.3))
+        alone = self.threads == 1
+        beside = computed * self.share * (not alone or not self.obeys)
+        cpu_s = self.message_s + computed if alone else 2 * (computed + waited)
+        self.spent = Spent(1, cpu_s, beside if alone else cpu_s * self.share, waited)
+        return (computed if alone else computed * (1 - self.share)) + waited
+
+
+def told_rounds(ours, theirs):
+    bench = SimpleNamespace(
+        memory=SimpleNamespace(slots=1), stir=lambda slot, numbered=False: None, manner="given", link=ours
+    )
+    sides = {CANDIDATE: ours.burst, INCUMBENT: theirs.burst}
+    rounds = Rounds(bench, Pace(calls=1, timeout_s=1.0), sides, None, {CANDIDATE: ours, INCUMBENT: theirs})
+    for _ in range(clock.MIN_ROUNDS):
+        rounds.play([CANDIDATE, INCUMBENT])
+    return rounds
+
+
+def fought(ours, theirs):
+    met = clock._fought_out("r", told_rounds(ours, theirs), 60.0)
+    assert ours.threads == theirs.threads == 0, "teams are as they began"
+    return met.outcome, met.measure
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_worse_place_for_a_whole_duel_makes_no_kernel_faster(seed):
+    """One side's threads wait ten times as long as it computes, the other's hardly: wall times are 10x apart."""
+    well, badly = Told(1.0, 0.1, seed=seed), Told(1.0, 10.0, seed=100 + seed)
+    assert fought(well, badly) == ("not faster", "CPU time")
+    well, badly = Told(1.0, 0.1, seed=seed), Told(1.0, 10.0, seed=100 + seed)
+    assert fought(badly, well) == ("not faster", "CPU time")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_true_gain_is_kept_whichever_side_waits(seed):
+    assert fought(Told(1.0, 10.0, seed=seed), Told(1.1, 0.1, seed=50 + seed)) == ("faster", "CPU time")
+    assert fought(Told(1.0, 0.1, seed=seed), Told(1.1, 10.0, seed=50 + seed)) == ("faster", "CPU time")
+
+
+def test_where_nobody_waits_wall_time_decides_and_more_threads_win():
+    assert fought(Told(1.0, 0.0), Told(1.1, 0.0, seed=4)) == ("faster", "wall time")
+    assert fought(Told(1.0, 0.0, share=0.5), Told(1.0, 0.0, share=0.0, seed=4)) == ("faster", "wall time")
+
+
+def test_what_uses_its_threads_otherwise_is_not_held_to_cpu_time():
+    """It computes as much, or spins where it was asked for one thread: that says nothing of what a caller waits for."""
+    assert fought(Told(1.0, 3.0, share=0.5), Told(1.0, 3.0, share=0.0, seed=4))[0] == "undecided"
+    assert fought(Told(1.0, 3.0, obeys=False), Told(1.1, 3.0, seed=4)) == ("undecided", "wall time")
+
+
+def test_a_gain_beyond_all_waiting_needs_no_cpu_time():
+    rounds = told_rounds(Told(1.0, 0.5), Told(30.0, 0.5, seed=4))
+    while len(rounds.samples[CANDIDATE]) < clock.DUEL_ROUNDS:
+        rounds.play([CANDIDATE, INCUMBENT])
+    met = head_to_head("r", rounds.taken[INCUMBENT], rounds.taken[CANDIDATE])
+    assert (met.outcome, met.measure, met.by) == ("faster", "wall time", "")
+
+
+def test_what_a_message_costs_is_no_part_of_a_kernel():
+    quick, slow = Told(0.001, 10.0), Told(0.0011, 10.0, seed=4)
+    quick.message_s = slow.message_s = 0.005
+    met = clock._fought_out("r", told_rounds(quick, slow), 60.0)
+    assert (met.outcome, met.speedup) == ("faster", pytest.approx(1.1, rel=0.05))
+    assert met.by == ", by CPU time"
 
 
 def noisy(times):
