@@ -21,6 +21,7 @@ from harness.checks.threads import one_thread
 from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass
+from harness.trusted.gradients import backward_parts
 from harness.trusted.noise_estimate import WIDE, distance, estimate_noise
 from harness.trusted.reach import tensors_of
 from harness.trusted.reference import Reference, Value
@@ -136,6 +137,7 @@ class Oracle:
                 ties = TieBreaks(
                     lambda *given: self._whole(wide, filled(given)), [*map(_wide, tensors)],
                     lambda *given: self._reference.run(filled(given), model), tensors, tolerance,
+                    backward_parts(),
                 )  # fmt: skip
                 own = fit_ties(ties, theirs[0])
                 errors = map(explained_error, theirs[0], own)

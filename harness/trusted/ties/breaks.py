@@ -11,7 +11,7 @@ and 1; what the results are by any shares can be computed, and differentiated.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,7 +21,6 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 
 from harness.checks.choices import repeated
-from harness.trusted.gradients import backward_parts
 from harness.trusted.ties.recorder import CHOOSING, ROWS, STEPPING, given_to, shift_of
 from harness.trusted.ties.sides import Open, followed, opened
 
@@ -98,19 +97,21 @@ class _Before(NamedTuple):
 class TieBreaks:
     """A function of tensors in float64, and the decisions in it that may have been taken otherwise.
 
-    `rounded` is the same function as PyTorch computes it, of the same operands in their own types. Raises what tracing
-    raises; `RuntimeError` where the two are not the same operations.
+    `rounded` is the same function as PyTorch computes it, of the same operands in their own types; `parts` are
+    decompositions to trace through. Raises what tracing raises; `RuntimeError` where the two are not the same
+    operations.
     """
 
     def __init__(
         self,
         exact: Callable[..., Tensors], operands: Tensors,
         rounded: Callable[..., Tensors], given: Tensors, tolerance: float,
+        parts: Mapping[Any, Any],
     ) -> None:  # fmt: skip
-        self._module, self._operands = _traced(exact, operands), operands
+        self._module, self._operands = _traced(exact, operands, parts), operands
         self.sides: list[Side] = []
         self._decided: dict[str, _Before] = {}
-        wide, narrow = _Watched(self._module), _Watched(_traced(rounded, given))
+        wide, narrow = _Watched(self._module), _Watched(_traced(rounded, given, parts))
         with torch.no_grad():
             self.own: Tensors = wide.run(*operands)
             narrow.run(*given)
@@ -245,11 +246,11 @@ class _Plain(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def _traced(function: Callable[..., Tensors], operands: Tensors) -> torch.fx.GraphModule:
+def _traced(function: Callable[..., Tensors], operands: Tensors, parts: Mapping[Any, Any]) -> torch.fx.GraphModule:
     """A function as single operations without side effects. Where a rectified number is compared, the one before is:
     it says how far from a tie that was."""
     with _Plain():
-        plain = make_fx(function, decomposition_table=backward_parts())(*operands)
+        plain = make_fx(function, decomposition_table=parts)(*operands)
     module = make_fx(functionalize(plain))(*operands)
     for node in module.graph.nodes:
         if _name(node) in ("detach", "alias"):
