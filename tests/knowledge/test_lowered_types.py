@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from ir_evaluation import meaning
 from traced import trace
 
+from knowledge.compiler.passes.fusion import fused
 from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.problem import Problem
 
@@ -187,3 +188,12 @@ def test_a_tensor_without_dimensions_gives_way_within_its_kind(dtype: str) -> No
     operand[0, 0] = 0.1
     given = (operand, torch.tensor(2.5), torch.tensor(0.1, dtype=torch.float64))
     agree(trace(lambda *each: tuple(mixed(*each).values()), *given), given, mixed(*given))
+
+
+def test_what_lies_between_kernels_is_rounded_where_torch_rounds() -> None:
+    """A mean in bfloat16 has lost an offset's digits before the variance is taken of it."""
+    x, weight = torch.randn(7, 48).bfloat16(), torch.randn(64, 48).bfloat16()
+    problem = trace(lambda x, weight: F.linear(F.layer_norm(x, (48,)), weight).sigmoid(), x, weight)
+    made = fused(problem, staged(problem))
+    held = {tensor.shape: tensor.dtype for tensor in made.between}
+    assert held == {(7,): "float32", (7, 1): "float32", (7, 48): "bfloat16"}

@@ -26,7 +26,7 @@ contraction (product of matrices, convolution) is a sum of products of two reads
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from knowledge.compiler.ir import dtypes
@@ -160,8 +160,14 @@ def values(*roots: Value) -> Iterator[Value]:
     return ordered(roots, lambda value: (each.value for each in reads(*value.bodies) if each.value is not None))
 
 
+@dataclass
 class Values(Graph):
-    """Builds values and elements, the same one for the same definition."""
+    """Builds values and elements, the same one for the same definition.
+
+    `results` are the operations' results by identity: torch rounds those to their type, and nothing on the way there.
+    """
+
+    results: set[int] = field(default_factory=set)
 
     def load(self, tensor: Tensor) -> Value:
         """An argument."""

@@ -134,6 +134,8 @@ class _Renewing:
         graph.origin = value.origin
         if (new := self.change(own)) is not value:
             self.made[id(value)] = new
+            if id(value) in graph.results:
+                graph.results.add(id(new))
 
     def step(self, value: Value, region: Region) -> None:
         """What a loop's steps make, after the loop."""

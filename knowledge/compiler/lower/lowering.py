@@ -173,6 +173,7 @@ def _apply(state: Lowering, op: Op, table: Mapping[str, Lower]) -> None:
         # What is written in place takes the type of the operand.
         kept = state.cast(node, result.dtype) if in_place else node
         state.values[result.name] = _as_traced(state, op, kept, result)
+        state.graph.results |= {id(kept), id(state.values[result.name])}
         state.traced[result.name] = result
     for result in op.results[len(nodes) :]:
         state.unmade[result.name] = op.target

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from knowledge.compiler.ir.cost import WORTH_MEMORY, cost
-from knowledge.compiler.ir.dtypes import BYTES
+from knowledge.compiler.ir.dtypes import BYTES, computed_in
 from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.index import Axis, Index, along, linear, unravelled
 from knowledge.compiler.ir.index import number as fixed
@@ -116,6 +116,12 @@ def _whole(graph: Values, tensor: Tensor, node: Node) -> Value:
     return graph.map(tensor.shape, graph.spread(node, tensor.shape))
 
 
+def _factors(value: Value, inliner: Inliner) -> Iterator[Value]:
+    """What a sum of products reads: tensor cores take such factors as they are."""
+    if value.kind == "reduce" and value.op == "sum" and (body := inliner.body(value)).op == "mul":
+        yield from (each.value for each in reads(body) if each in body.args and each.value is not None)
+
+
 class _Fusion:
     """`around` are the values around a loop that lie in memory; `order` those of one of its steps."""
 
@@ -132,6 +138,7 @@ class _Fusion:
         self.kept = self._kept() | {*around}
         self.kernels: list[_Open] = []
         self.made_by: dict[int, int] = {}
+        self.factors: set[int] = set()
 
     def _kept(self) -> set[int]:
         """The values that lie in memory."""
@@ -157,6 +164,7 @@ class _Fusion:
     def place(self) -> None:
         """All values that lie in memory, each in the first kernel that can make it."""
         inliner = Inliner(self.graph, lambda value: id(value) in self.kept)
+        self.factors = {id(each) for value in self.order for each in _factors(value, inliner)}
         for value in self.order:
             if value.region is not None:
                 if id(value) not in self.made_by:
@@ -314,7 +322,9 @@ class _Fusion:
         outputs = [tensor for tensor, made in self.outputs if made is value]
         if not outputs:
             name = f"between {len(self.memory)}"
-            outputs = [Tensor(name=name, shape=value.shape, strides=packed_strides(value.shape), dtype=value.dtype)]
+            rounded = id(value) in self.graph.results or id(value) in self.factors
+            dtype = value.dtype if rounded else computed_in(value.dtype)
+            outputs = [Tensor(name=name, shape=value.shape, strides=packed_strides(value.shape), dtype=dtype)]
         self.memory[id(value)] = outputs[0]
         return outputs
 
