@@ -106,6 +106,8 @@ def export_drop_in(task: Task, candidate: Candidate, library: Path | None = None
             served=_served(task),
             parameters=tuple(_path(spec.name) for spec in signature.parameters),
             ties=tuple((_path(spec.name), _path(tied)) for spec in signature.parameters for tied in spec.also),
+            state=tuple((_path(name), name in signature.renewed) for name in signature.state),
+            results=signature.results,
             forward=forward_of(task),
             operator=_operator(task, candidate, workloads, library),
             schema=_schemas(task),
@@ -158,11 +160,11 @@ def environment() -> Environment:
     return found
 
 
-def _literal(value: str | tuple[object, ...]) -> str:
+def _literal(value: str | bool | tuple[object, ...]) -> str:
     """A Python expression, with double quotes where the text allows it."""
     if isinstance(value, tuple):
         return f"({', '.join(map(_literal, value))}{',' if len(value) == 1 else ''})"  # type: ignore[arg-type]
-    return json.dumps(value)
+    return repr(value) if isinstance(value, bool) else json.dumps(value)
 
 
 def _words(words: Sequence[str]) -> str:

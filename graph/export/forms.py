@@ -92,7 +92,7 @@ def forward_of(task: Task) -> Forward:
             taking.take(parameter.name, parameter.form)
         elif parameter.default is not None:
             taking.require(parameter.name, parameter.default)
-    count = len(task.signature.outputs)
+    count = task.signature.results
     results = iter(["results"] if count == 1 else [f"results[{k}]" for k in range(count)])
     made: dict[str, str] = {}
     returned = _returned(task.returns, results, made) if task.returns else "results"
@@ -102,7 +102,7 @@ def forward_of(task: Task) -> Forward:
         inputs=tuple(taking.inputs),
         checks=tuple(taking.checks),
         returned=returned,
-        recomputed=_recomputed(task, made) if task.direction == "forward" else "",
+        recomputed=_recomputed(task, made) if task.direction == "forward" and not task.signature.state else "",
         outputs=_outputs(task),
         made=made,
     )
@@ -119,7 +119,7 @@ def _recomputed(task: Task, made: dict[str, str]) -> str:
 
 def _outputs(task: Task) -> str:
     if task.returns is None:
-        return "(results,)" if len(task.signature.outputs) == 1 else "tuple(results)"
+        return "(results,)" if task.signature.results == 1 else "tuple(results)"
     taking = _Taking()
     taking.take("results", task.returns)
     return f"({', '.join(taking.inputs)},)"

@@ -72,6 +72,11 @@ def _require_pair(there: Task, back: Task) -> None:
             f"A drop-in that trains has a forward and a backward kernel, not {there.direction} and {back.direction}.",
             "Run the task once with --direction forward, and once with --direction backward.",
         )
+    if there.signature.state:
+        raise UserError(
+            f"The forward of {there.name} writes {there.signature.state[0]}, which a drop-in that trains does not.",
+            "Such a module's kernels can be exported each by itself.",
+        )
     own = back.signature.inputs[: len(there.signature.inputs)]
     saved = back.signature.inputs[len(own) :][: len(there.signature.outputs)]
     pair = (there.signature.inputs, there.signature.parameters, there.signature.outputs)

@@ -49,6 +49,13 @@ def export(record: RunRecord, form: Form, out: Path | None, backward: RunRecord 
         raise UserError(f"{folder} holds a run.", "Name another folder with --out.")
     if form == "folder" and back is None:
         return _folder(record, folder)
+    for each in (forward, back):
+        if each is not None and each.task.signature.state:
+            raise UserError(
+                f"The forward of {each.task.name} writes {each.task.signature.state[0]}, whose new value only a "
+                "drop-in's own folder writes back.",
+                "Export it with --form folder, and without --backward.",
+            )
     files = training_files(forward, back) if form == "folder" and back else _FORMS[form](forward, back)
     return _written(folder, files)
 

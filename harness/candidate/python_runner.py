@@ -90,6 +90,7 @@ class Module:
         self.inputs: int = order["inputs"]
         self.takes: dict[str, Any] | None = order.get("takes")
         self.weights: list[list[str]] = order["parameters"]
+        self.state: list[int] = order.get("state", [])
         self.torchs = Operators()
         with _telling("load"):
             torch.manual_seed(0)
@@ -112,15 +113,17 @@ class Module:
         """Put the slot's weights in, run forward, copy what it returns into the slot's outputs."""
         inputs, rest = arguments[: self.inputs], arguments[self.inputs :]
         weights, outputs = rest[: len(self.owners)], rest[len(self.owners) :]
-        for owners, weight in zip(self.owners, weights, strict=True):
+        for place, (owners, weight) in enumerate(zip(self.owners, weights, strict=True)):
+            held = weight.clone() if place in self.state else weight  # what it writes is no memory of the judge's
             for owner, leaf in owners:
-                getattr(owner, leaf).data = weight
+                getattr(owner, leaf).data = held
         with _telling("exception"), torch.no_grad():
             given = forms.put_together(self.takes, iter(inputs), self.home) if self.takes else inputs
             result = self.model(**given) if isinstance(given, dict) else self.model(*given)
-        results = self._opened(result)
-        if len(results) != len(outputs):
-            raise CallFailedError("output", _miscounted(result, len(results), len(outputs)))
+        results, wanted = self._opened(result), len(outputs) - len(self.state)
+        if len(results) != wanted:
+            raise CallFailedError("output", _miscounted(result, len(results), wanted))
+        results += [getattr(*self.owners[place][0]) for place in self.state]
         for position, (got, slot) in enumerate(zip(results, outputs, strict=True)):
             _copy(f"result {position}", got, slot)
 

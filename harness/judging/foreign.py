@@ -90,6 +90,7 @@ class ModuleJudge(TargetJudge):
             "kept": sorted(kept_operators(operators_of(task))),
             "takes": task.takes.model_dump(mode="json") if task.takes else None,
             "parameters": [[spec.name, *spec.also] for spec in signature.parameters],
+            "state": [[spec.name for spec in signature.parameters].index(name) for name in signature.state],
         }
         text = json.dumps(order)
         with _MODULES.staging() as folder:

@@ -120,12 +120,21 @@ class Signature(Frozen):
     """The entry point's arguments in order: inputs, then parameters and buffers in state_dict order, then outputs.
 
     `parameters` carry their state_dict names ("linear.weight"); `Signature` leaves turning them into C++
-    identifiers to the stub.
+    identifiers to the stub. `state` are those that each call of the forward leaves with other values: their new values
+    are the last outputs, and whoever calls the kernel writes them back; in the places of `renewed` ones the forward
+    puts other tensors. A backward has no such outputs.
     """
 
     inputs: tuple[TensorSpec | ScalarSpec, ...]
     parameters: tuple[TensorSpec, ...] = ()
     outputs: tuple[TensorSpec, ...]
+    state: tuple[str, ...] = ()
+    renewed: tuple[str, ...] = ()
+
+    @property
+    def results(self) -> int:
+        """How many of the outputs the forward returns."""
+        return len(self.outputs) - len(self.state)
 
     @property
     def arguments(self) -> tuple[TensorSpec | ScalarSpec, ...]:

@@ -89,7 +89,7 @@ class Trial(Frozen):
     """One comparison: inputs of one distribution under one seed.
 
     `mild` is above 0 where PyTorch had no results on the first draws, which went further (see `families`).
-    `caller` is who called the kernel.
+    `caller` is who called the kernel. Before it `steps` calls wrote the state that this one reads.
     `repeatable` says whether more calls on the same inputs gave the same bits; it is absent where none were made.
     """
 
@@ -97,6 +97,7 @@ class Trial(Frozen):
     seed: int
     mild: int = 0
     caller: Caller = USUAL
+    steps: int = 0
     repeatable: bool | None = None
     outputs: tuple[OutputError, ...]
 

@@ -33,6 +33,7 @@ def _facts(task: Task, workload: Workload, tier: Tier) -> WorkloadFacts:
         "variant": workload.variant.model_dump(mode="json"),
         "op_class": task.op_class,
         "multiplies": task.facts.multiplies,
+        "state": workload.signature.state,
     }
     with tempfile.TemporaryDirectory(prefix="cutegen-") as scratch:
         try:

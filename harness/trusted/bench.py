@@ -157,6 +157,15 @@ class Bench:
                 self.memory.views[slot][name].fill_(UPSTREAM[distribution])
         self.derive(slot)
 
+    def step(self, slot: int, seed: int) -> None:
+        """Write into a slot the state that the kernel's last call there left, and more of the file's inputs."""
+        held, state = self.memory.views[slot], self.reference.state
+        for name, new in zip(state, self.memory.outputs(slot)[-len(state) :], strict=True):
+            write(held[name], new)
+        for spec, value in zip(self.signature.inputs, self.reference.inputs(seed), strict=True):
+            if isinstance(value, torch.Tensor):
+                write(held[spec.name], value)
+
     def derive(self, slot: int) -> None:
         """Write those of a slot's inputs that follow from others: what a backward's forward saved.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -67,6 +68,32 @@ def as_buffers(model: torch.nn.Module) -> Iterator[dict[str, torch.Tensor]]:
         _give(before)
 
 
+@contextmanager
+def over_copies(
+    model: torch.nn.Module, copies: Mapping[str, torch.Tensor], ties: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[None]:
+    """These tensors stand in the places of parameters and buffers while it lasts, and the model's own ones then.
+
+    `ties` are further names of a tensor, and its first one.
+    """
+    places = [(name, copies[name]) for name in copies] + [(tied, copies[first]) for tied, first in ties.items()
+                                                          if first in copies]  # fmt: skip
+    before = list[tuple[dict[str, Any], str, torch.Tensor]]()
+    for name, copy in places:
+        owner, _, leaf = name.rpartition(".")
+        holder = model.get_submodule(owner)
+        registry: dict[str, Any] = holder._parameters if leaf in holder._parameters else holder._buffers
+        before.append((registry, leaf, registry[leaf]))
+        registry[leaf] = (
+            torch.nn.Parameter(copy, registry[leaf].requires_grad) if registry is holder._parameters else copy
+        )
+    try:
+        yield
+    finally:
+        for registry, leaf, own in before:
+            registry[leaf] = own
+
+
 def number_of(tensor: torch.Tensor) -> torch.Tensor | None:
     """The tensor with its values, which one without memory has only where it was made of a number."""
     if isinstance(tensor, FakeTensor):
@@ -76,18 +103,19 @@ def number_of(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def without_writes(
-    exported: ExportedProgram, assigned: Sequence[str], parts: Parts
+    exported: ExportedProgram, assigned: Sequence[str], parts: Parts, state: Sequence[str] = ()
 ) -> tuple[ExportedProgram, set[str]]:
     """The program without its writes to what the module keeps, and the names of what it overwrites.
 
     Operations that `parts` has a decomposition for are decomposed.
 
-    The last results are what the buffers `assigned` are after the call. What is read of a buffer after a write is what
-    was written; reads before it stay reads of the buffer. One that is written to in part (a cache of keys) is read as
-    it was given: whether the rest matters is for those to see who call it twice.
+    The last results are what the buffers `assigned` are after the call; in their place the program returns what those
+    of `state` are then. What is read of a buffer after a write is what was written; reads before it stay reads of the
+    buffer. An attribute that is written to in part is read as it was given: whether the rest matters is for those to
+    see who call it twice. Raises `KeyError` for a state that the program does not write.
     """
     graph, written = exported.graph_module.graph, set[str]()
-    if parts or _writes(exported):
+    if parts or state or _writes(exported):
         for node in _copies(graph, torch.ops.aten.copy_.default):
             _fit(graph, node)
         exported.graph_module.recompile()
@@ -97,17 +125,22 @@ def without_writes(
             node.replace_all_uses_with(node.args[1])  # type: ignore[arg-type]
     results = exported.graph_signature.output_specs
     (output,) = (node for node in graph.nodes if node.op == "output")
-    kept = [node for node, spec in zip(output.args[0], results, strict=True) if spec.kind is OutputKind.USER_OUTPUT]
-    written |= {str(spec.target) for node, spec in zip(output.args[0], results, strict=True)
-                if spec.kind is OutputKind.BUFFER_MUTATION and not _in_part(node)}  # fmt: skip
-    after = kept[len(kept) - len(assigned) :]
+    pairs = list(zip(output.args[0], results, strict=True))
+    kept = [node for node, spec in pairs if spec.kind is OutputKind.USER_OUTPUT]
+    mutated = {str(spec.target): node for node, spec in pairs if spec.kind in _MUTATIONS}
+    written |= {name for name, node in mutated.items() if not _in_part(node)}
+    kept, after = kept[: len(kept) - len(assigned)], kept[len(kept) - len(assigned) :]
     given = {getattr(each.arg, "name", ""): str(each.target) for each in exported.graph_signature.input_specs}
     written |= {name for name, node in zip(assigned, after, strict=True) if given.get(_whole(node).name) != name}
-    output.args = (tuple(kept[: len(kept) - len(assigned)]),)
+    new = mutated | dict(zip(assigned, after, strict=True))
+    output.args = ((*kept, *(new[name] for name in state)),)
     for node in [node for node in graph.nodes if gives_nothing(node)]:
         graph.erase_node(node)
     graph.eliminate_dead_code()
-    return exported, written
+    return exported, written - {*state}
+
+
+_MUTATIONS = (OutputKind.BUFFER_MUTATION, getattr(OutputKind, "PARAMETER_MUTATION", OutputKind.BUFFER_MUTATION))
 
 
 def _writes(exported: ExportedProgram) -> bool:

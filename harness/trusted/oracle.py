@@ -48,7 +48,8 @@ class Oracle:
     def __init__(self, reference: Reference, op_class: OpClass) -> None:
         self._reference = reference
         self._model: torch.nn.Module | None = None
-        self._pointwise = op_class == "elementwise" and not on_gpu(reference.place.type)
+        # By rows, threads would share the model that writes its state.
+        self._pointwise = op_class == "elementwise" and not on_gpu(reference.place.type) and not reference.state
         self._kept: list[torch.Tensor] = []
         self._types = _float_types(tensors_of(reference.model))
         self.absent = ""

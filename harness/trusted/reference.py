@@ -23,7 +23,7 @@ from harness.nouns.form import Path
 from harness.nouns.frozen import plain_name
 from harness.nouns.task import Direction, DType, ScalarSpec, TensorSpec, Variant
 from harness.trusted.gradients import DIRECTIONS, Differentiated, NoGradientError
-from harness.trusted.keeping import attributes_of
+from harness.trusted.keeping import attributes_of, over_copies
 from harness.trusted.reach import TASK_MODULE, tensors_of
 from harness.trusted.variants import BadWorkloadError, arguments_of, declared_variants
 from harness.wire.forms import Form, FormlessError, put_together, take_apart
@@ -50,6 +50,8 @@ _DIFFERENTIABLE = "Leave the direction at forward, or give a module that can be 
 _IN_PLACE = "It changes in place what its gradients are computed from: let it work on a copy."
 _INTO = re.compile(r"in-?place operation")
 """How autograd's messages say so."""
+NEW = "new_"
+"""Before the name of what a state is after the call."""
 _ONE_VALUE: Form = {"kind": "value", "parts": [], "keys": [], "constant": None, "type": ""}
 _CONTRACT = "A task file defines Model, get_inputs() and, where Model takes arguments, get_init_inputs()."
 
@@ -57,14 +59,24 @@ _CONTRACT = "A task file defines Model, get_inputs() and, where Model takes argu
 class Reference:
     """A task file's model in evaluation mode, with the functions that make its inputs.
 
-    `variant` is one of the workloads that the file declares; weights are drawn under `seed`. Raises `UserError`, naming
-    the file and the cause, for whatever the file does that a task may not.
+    `variant` is one of the workloads that the file declares; weights are drawn under `seed`; `state` are the parameters
+    that the forward writes (see `Signature`). Raises `UserError`, naming the file and the cause, for whatever the file
+    does that a task may not.
     """
 
     def __init__(
-        self, source: str, name: str, place: torch.device = _HOST, *, seed: int = 0, variant: Variant = _PLAIN
+        self,
+        source: str,
+        name: str,
+        place: torch.device = _HOST,
+        *,
+        seed: int = 0,
+        variant: Variant = _PLAIN,
+        state: Sequence[str] = (),
     ) -> None:
         self.name, self.place, self.variant = name, place, variant
+        self.state = tuple(state)
+        self.renewed: tuple[str, ...] = ()
         self.source, self._seed = source, seed
         torch.manual_seed(seed)  # what the file draws when it is executed is the same every time, too
         self.module = _execute(source, name)
@@ -175,7 +187,23 @@ class Reference:
         if self.gradients is not None:
             return self.gradients.prepared(inputs, model, self._weights(weights))
         given, named = self.arranged(inputs)
-        return partial(model, *given, **named)
+        call = partial(model, *given, **named)
+        return call if not self.state else self._over_copies_once(weights, call)
+
+    def _over_copies_once(self, model: torch.nn.Module, call: Callable[[], Any]) -> Callable[[], Any]:
+        """A call that writes its state to copies, which are made before it: others find the state as it was."""
+        copies = self.copies_of_state(model)
+
+        def once() -> Any:
+            with over_copies(model, copies, self.ties):
+                return call()
+
+        return once
+
+    def copies_of_state(self, model: torch.nn.Module) -> dict[str, torch.Tensor]:
+        """What the forward writes, as it is in a model now."""
+        held = held_tensors(model)
+        return {name: held[name].detach().clone() for name in self.state}
 
     def _weights(self, model: torch.nn.Module) -> dict[str, torch.Tensor]:
         """The parameters that have gradients, each once."""
@@ -201,19 +229,23 @@ class Reference:
 
     def parameters(self) -> dict[str, torch.Tensor]:
         """Parameters and buffers in state_dict order, then buffers that are not persistent; tied ones once."""
-        return {name: tensor.detach() for name, tensor in _named(self.model).items() if name not in self.ties}
+        return {name: tensor.detach() for name, tensor in held_tensors(self.model).items() if name not in self.ties}
 
     def run(self, inputs: list[Value], model: torch.nn.Module | None = None) -> list[torch.Tensor]:
-        """The outputs as a flat list; `returns` is how they were put together."""
+        """The outputs as a flat list, the new values of the state last; `returns` is how the others were put together.
+
+        The model's own state stays as it was.
+        """
         chosen = model or self.model
-        with torch.no_grad():
+        with torch.no_grad(), over_copies(chosen, self.copies_of_state(chosen), self.ties):
             if self.gradients is not None:
                 found = partial(self.gradients.run, inputs, chosen, self._weights(chosen))
             else:
                 given, named = self.arranged(inputs)
                 found = partial(chosen, *given, **named)
-            result = self.guarded("forward", found)
-        return self.opened(result)
+            outputs = self.opened(self.guarded("forward", found))
+            held = held_tensors(chosen) if self.state else {}
+        return [*outputs, *(held[name].detach() for name in self.state)]
 
     def opened(self, result: Any) -> list[torch.Tensor]:
         """The tensors of what a forward returned. Raises `UserError` where there is none, or more than a form holds."""
@@ -286,6 +318,11 @@ class Reference:
         whole = [path or ("output",) for path in paths]
         return [".".join((f"output{top}" if top.isdigit() else top, *rest)) for top, *rest in whole]
 
+    def labels(self) -> list[str]:
+        """A name for each output of the last `run`."""
+        own = self.output_names(FormNoun.model_validate(self.returns).paths)
+        return [*own, *(NEW + name for name in self.state)]
+
     def tensor_spec(self, name: str, tensor: torch.Tensor) -> TensorSpec:
         """Spec of a dense tensor of a supported type."""
         if tensor.layout is not torch.strided:
@@ -353,7 +390,7 @@ class Reference:
             raise self.error(f"{what} raised {one_line(error)}", remedy) from error
 
 
-def _named(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+def held_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     """All parameters and buffers, under all of their names."""
     named = dict(model.state_dict(keep_vars=True))
     named.update((name, buffer) for name, buffer in model.named_buffers() if name not in named)
@@ -364,7 +401,7 @@ def _ties(model: torch.nn.Module) -> dict[str, str]:
     """Later names of the same memory in the same shape and type. Asked before a cast or a move may part them."""
     first: dict[object, str] = {}
     ties: dict[str, str] = {}
-    for name, tensor in _named(model).items():
+    for name, tensor in held_tensors(model).items():
         if tensor.layout is torch.strided:
             place = tensor.untyped_storage()._cdata, tensor.storage_offset()
             found = first.setdefault((*place, tensor.shape, tensor.stride(), tensor.dtype), name)

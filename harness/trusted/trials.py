@@ -18,6 +18,8 @@ from harness.trusted.link import CandidateFailedError
 from harness.trusted.memory import FILLINGS
 from harness.trusted.reference import writable
 
+STEPS = 4
+"""Calls in a row of a kernel that writes state."""
 MOST_TERMS = 1 << 15
 """A mean that divides each term first has terms of 2**23 / so many units there, and is off by a hundredth at most."""
 
@@ -82,9 +84,27 @@ def run_trial(
     return None
 
 
+def run_steps(bench: Bench, slot: int, first: Trial, timeout_s: float) -> Iterator[Trial]:
+    """The calls after a trial on the file's own inputs, each on more of them and the state that the one before left.
+
+    None where the forward writes no state, or from where on it refuses what the file gives.
+    """
+    for steps in range(1, STEPS if bench.reference.state and first.distribution == "given" else 1):
+        seed = (first.seed + steps) % (1 << 31)
+        planned = first.model_copy(update={"seed": seed, "steps": steps, "outputs": ()})
+        outcome = _run_once(bench, slot, planned, timeout_s)
+        if isinstance(outcome, str):
+            bench.untried.append(Untried(distribution=f"step {steps + 1}", seed=seed, reason=outcome))
+            return
+        yield outcome
+
+
 def _run_once(bench: Bench, slot: int, planned: Trial, timeout_s: float) -> Trial | str:
     """The trial with its errors, or why the reference has no results on these inputs."""
-    bench.fill(slot, planned.seed, planned.distribution, planned.mild)
+    if planned.steps:
+        bench.step(slot, planned.seed)
+    else:
+        bench.fill(slot, planned.seed, planned.distribution, planned.mild)
     # Outputs of the first trial, and of workloads by turns, hold NaN: what is never written is told as such.
     plain = planned.distribution in ("given", "normal")
     bench.memory.poison(slot, "nan" if plain else FILLINGS[planned.seed % len(FILLINGS)])

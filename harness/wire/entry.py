@@ -190,10 +190,14 @@ _DIRECTIONS: dict[Direction, tuple[str, ...]] = {
 
 
 def _general(task: Task) -> list[str]:
+    state = (
+        "// The forward writes some of its parameters. Leave them as they are: their new values are the outputs new_*.",
+    )
     several = (
         "// One entry for all workloads, and sizes up to 8 times the largest: ask the tensors for size(i), dtype().",
     )
-    return [*_DIRECTIONS[task.direction], *(several if len(task.workloads) > 1 else ())]
+    told = state if task.signature.state else ()
+    return [*_DIRECTIONS[task.direction], *told, *(several if len(task.workloads) > 1 else ())]
 
 
 def _shape_comments(task: Task, names: tuple[str, ...]) -> list[str]:

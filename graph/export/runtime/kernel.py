@@ -40,7 +40,8 @@ class Kernel:
 
     `operator` is what torch.compile and torch.export see, under `name`: a digest of all that it computes. `fallbacks`
     counts, by kind, the calls that the reference took. Without `gradients` it takes those that want some, too. `served`
-    are the sizes that it takes beside those of its workloads.
+    are the sizes that it takes beside those of its workloads. `state` are those parameters whose new values the last
+    outputs are, each with whether it becomes another tensor.
     """
 
     def __init__(
@@ -53,7 +54,9 @@ class Kernel:
         schema: tuple[str, str],
         gradients: Gradients | None = None,
         served: Sizes | None = None,
+        state: Sequence[tuple[Path, bool]] = (),
     ) -> None:
+        self.state = tuple(state)
         self.library, self.device = library, library.device
         self.workloads, self.parameters, self.ties = tuple(workloads), tuple(parameters), tuple(ties)
         self.served = served
@@ -86,6 +89,17 @@ class Kernel:
         except TypeError:  # something else in a tensor's place
             pass
         return self._carefully(module, values)
+
+    def leave(self, module: Any, outputs: Sequence[torch.Tensor]) -> Any:
+        """What the module returns of a call's outputs, once its state is as the reference would have left it."""
+        results = len(outputs) - len(self.state)
+        with torch.no_grad():
+            for (path, renewed), new in zip(self.state, outputs[results:], strict=True):
+                if renewed:
+                    put(module, path, new)
+                else:
+                    find(module, path).copy_(new)
+        return outputs[0] if results == 1 else tuple(outputs[:results])
 
     def tell(self, module: Any, unfit: Unfit) -> None:
         """Count a call that goes to the reference, and warn of the first of its kind.
@@ -260,6 +274,15 @@ def find(module: Any, path: Path) -> Any:
         module = getattr(module, name) if inner is None else inner
     kept = module._parameters.get(last)
     return getattr(module, last) if kept is None else kept
+
+
+def put(module: Any, path: Path, new: torch.Tensor) -> None:
+    """Another tensor in the place of a parameter or buffer."""
+    *holders, last = path
+    for name in holders:
+        module = getattr(module, name)
+    old = getattr(module, last)
+    setattr(module, last, torch.nn.Parameter(new, old.requires_grad) if isinstance(old, torch.nn.Parameter) else new)
 
 
 def depends_on_mode(module: torch.nn.Module) -> bool:

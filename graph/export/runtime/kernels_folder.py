@@ -94,6 +94,8 @@ def _kernel(file: Path, _changed: int, device: str) -> Kernel | Refused | str:
         held = _loaded(file).KERNEL
         if held.device != device:
             return str(held.device)
+        if getattr(held, "state", ()):
+            return Refused(f"the kernel {name} is of a forward that writes state: its own module writes that back")
         if getattr(held, "gradients", None) is None:
             return Refused(f"the kernel {name} is not one of a forward with a reference beside it")
         if not re.fullmatch(r"k_[0-9a-f]{16}", held.operator._opname):

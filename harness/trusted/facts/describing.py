@@ -19,7 +19,7 @@ from harness.nouns.form import Form
 from harness.nouns.task import OpClass, Program, ScalarSpec, Signature, Task, TensorSpec, Variant, Workload
 from harness.trusted.facts.demand import whole_reads
 from harness.trusted.facts.programs import StatefulError, UntraceableError
-from harness.trusted.facts.settled import defect_of_runs, require_one_shape
+from harness.trusted.facts.settled import defect_of_runs, require_one_shape, settle_state, versions
 from harness.trusted.facts.tracing import trace
 from harness.trusted.facts.watching import Watch
 from harness.trusted.reference import Reference, Value, writable
@@ -149,10 +149,16 @@ def _see(source: str, name: str, variant: Variant) -> Seen:
     tell(Describing(name=name, doing="making the inputs"))
     inputs = reference.inputs(seed=0)
     tell(Describing(name=name, doing="running forward"))
+    held = versions(reference)
     with Watch() as watch:
         outputs = _run_checked(reference, inputs)
+    with Watch():
+        stateful = settle_state(reference, held)
+    if stateful:
+        with Watch() as watch:
+            outputs = _run_checked(reference, inputs)
     takes, returns = Form.model_validate(reference.takes), Form.model_validate(reference.returns)
-    signature = _signature(reference, inputs, outputs, takes, returns)
+    signature = _signature(reference, inputs, outputs, takes)
     return Seen(
         reference,
         inputs,
@@ -256,13 +262,11 @@ def _refuse_nan(seen: Seen) -> None:
             )
 
 
-def _signature(
-    reference: Reference, inputs: list[Value], outputs: list[torch.Tensor], takes: Form, returns: Form
-) -> Signature:
+def _signature(reference: Reference, inputs: list[Value], outputs: list[torch.Tensor], takes: Form) -> Signature:
     parameters = reference.parameter_specs()
     taken = {spec.name for spec in parameters}
     names = _distinct(reference.input_names(takes.paths), taken)
-    labels = _distinct(reference.output_names(returns.paths), {*taken, *names})
+    labels = _distinct(reference.labels(), {*taken, *names})
     others = others_taken(reference, inputs, outputs)
     free = [is_free(value, taken) for value, taken in zip(inputs, others, strict=True)]
     return Signature(
@@ -272,6 +276,8 @@ def _signature(
         ),
         parameters=parameters,
         outputs=tuple(reference.tensor_spec(name, tensor) for name, tensor in zip(labels, outputs, strict=True)),
+        state=reference.state,
+        renewed=reference.renewed,
     )
 
 

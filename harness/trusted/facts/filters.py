@@ -14,7 +14,6 @@ from harness.checks.errors import Expected, compare
 from harness.checks.families import plan_of
 from harness.checks.filters import Influence, Outputs, axis_spread, judge_variation, peak, spread
 from harness.nouns.errors import UserError
-from harness.nouns.form import Form
 from harness.nouns.task import OpClass, Variant
 from harness.nouns.task_filters import SEEDS, Conditioning, FilterResult
 from harness.trusted.oracle import Oracle
@@ -22,9 +21,9 @@ from harness.trusted.reference import Reference, Value
 
 
 def examine(payload: dict[str, Any]) -> dict[str, Any]:
-    """Filters and conditioning as JSON-ready data. `payload`: source, name, variant, op_class, multiplies."""
+    """Filters and conditioning as JSON-ready data. `payload`: source, name, variant, op_class, multiplies, state."""
     source, name, variant = payload["source"], payload["name"], Variant.model_validate(payload["variant"])
-    models = [Reference(source, name, seed=seed, variant=variant) for seed in range(SEEDS)]
+    models = [Reference(source, name, seed=seed, variant=variant, state=payload["state"]) for seed in range(SEEDS)]
     fresh = [model.run(model.inputs(seed)) for seed, model in enumerate(models)]
     inputs = models[0].inputs(0)
     results = [
@@ -95,7 +94,7 @@ def _conditioning(model: Reference, inputs: list[Value], outputs: list[torch.Ten
     """Empty where the forward cannot compute in float64."""
     found = []
     oracles = Oracle(model, "other").run(inputs, model.parameters(), outputs)
-    names = model.output_names(Form.model_validate(model.returns).paths)
+    names = model.labels()
     for position, (output, oracle) in enumerate(zip(outputs, oracles, strict=bool(oracles))):
         if output.is_floating_point():
             error = compare(output, Expected(names[position], oracle.double(), output))

@@ -18,6 +18,9 @@ _BESIDE = (
 )  # fmt: skip
 """Decompositions that PyTorch leaves out of what it exports to, and that end in ATen."""
 
+_STATISTICS = torch.ops.aten._native_batch_norm_legit_functional.default
+"""What a batch norm in training is where nothing is written in place: results, statistics, and their new averages."""
+
 
 def parts_of(exported: ExportedProgram) -> Parts:
     """The decompositions to run a program through: empty where all its operations have a lowering, or some of their
@@ -29,6 +32,11 @@ def parts_of(exported: ExportedProgram) -> Parts:
     except Exception:  # noqa: BLE001 (a decomposition may raise anything; the program is as good without it)
         return {}
     return parts() if all(each.namespace == "aten" and not _is_apart(each) for each in _targets(made)) else {}
+
+
+def parts_with_state(exported: ExportedProgram) -> Parts:
+    """The same for a program whose writes become results."""
+    return {**parts_of(exported), _STATISTICS: decomposition_table[_STATISTICS]}
 
 
 def _targets(exported: ExportedProgram) -> list[torch._ops.OpOverload]:

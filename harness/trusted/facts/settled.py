@@ -1,11 +1,16 @@
-"""Does a forward say the same twice? One that draws at random does not, and shapes may follow from values."""
+"""Does a forward say the same twice? One that draws at random does not, and shapes may follow from values.
+
+And what does it leave for the next call? Parameters and buffers that it writes each time are the state of a module.
+"""
 
 from __future__ import annotations
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from harness.nouns.errors import UserError
-from harness.trusted.reference import Reference, Value
+from harness.trusted.keeping import over_copies
+from harness.trusted.reference import Reference, Value, held_tensors
 
 APART_EPS = 64.0
 """Two runs of one forward on a processor agree to the bit; so many units of the type's last place are forgiven."""
@@ -33,6 +38,67 @@ def require_one_shape(reference: Reference, inputs: list[Value], outputs: list[t
         raise reference.error(
             "what forward returns beside tensors follows from the values of its inputs", "Return it as a tensor."
         )
+
+
+Versions = dict[str, tuple[torch.Tensor, int]]
+
+
+def versions(reference: Reference) -> Versions:
+    """The parameters and buffers as they are now, with the count of the writes to each."""
+    held = held_tensors(reference.model)
+    return {name: (tensor, tensor._version) for name, tensor in held.items() if name not in reference.ties}
+
+
+def settle_state(reference: Reference, before: Versions) -> bool:
+    """Find out which of them each call leaves with other values, where the call since `before` wrote some.
+
+    What the first call alone makes is no state, and neither is what comes out the same on other inputs. True where
+    there is some. Raises `UserError`.
+    """
+    names = [name for name, was in versions(reference).items() if name in before and _written(before[name], was)]
+    if not names:
+        return False
+    held = held_tensors(reference.model)
+    copies = {name: held[name].detach().clone() for name in names}
+    kept = {name: copy.clone() for name, copy in copies.items()}
+    inputs = reference.inputs(seed=1)
+    with over_copies(reference.model, copies, reference.ties):
+        started = versions(reference)
+        try:
+            reference.run(inputs)
+        except UserError:
+            reference.run(reference.inputs(seed=0))
+        now = versions(reference)
+    written = [name for name in names if _written(started[name], now[name]) and _differs(kept[name], now[name][0])]
+    for name in written:
+        new, old = now[name][0], kept[name]
+        if (new.shape, new.dtype) != (old.shape, old.dtype):
+            raise reference.error(
+                f"forward leaves {name} in another shape or type, {tuple(old.shape)} {old.dtype} before and "
+                f"{tuple(new.shape)} {new.dtype} after a call",
+                "Give it its largest size from the start, and write the part that is new.",
+            )
+    if not written or reference.direction == "backward":  # what a backward is called with has been written before
+        return False
+    if reference.direction == "both":
+        raise reference.error(
+            f"forward writes {written[0]}, whose new values a kernel of both directions does not return",
+            "Run the forward and the backward each by itself.",
+        )
+    reference.state = tuple(written)
+    reference.renewed = tuple(name for name in written if now[name][0] is not started[name][0])
+    return True
+
+
+def _written(before: tuple[torch.Tensor, int], after: tuple[torch.Tensor, int]) -> bool:
+    return before[0] is not after[0] or before[1] != after[1]
+
+
+def _differs(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether values differ, as far as there are any."""
+    if isinstance(one, FakeTensor) or one.shape != other.shape or one.dtype != other.dtype:
+        return True
+    return not torch.equal(one, other)
 
 
 def defect_of_runs(reference: Reference, inputs: list[Value], outputs: list[torch.Tensor], drawn: str) -> str:

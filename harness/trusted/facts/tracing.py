@@ -14,7 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.nouns.task import Argument, Program, Ref, ScalarSpec, TensorSpec, TracedOp
-from harness.trusted.facts.parts import parts_of
+from harness.trusted.facts.parts import parts_of, parts_with_state
 from harness.trusted.facts.programs import KeptError, Reader, StatefulError, UntraceableError
 from harness.trusted.facts.recurrent_shapes import without_steps
 from harness.trusted.gradients import Differentiated, Tensors, backward_parts
@@ -81,8 +81,10 @@ def _exported(reference: Reference, inputs: list[Value], names: list[str], *, wh
     with torch.no_grad(), without_steps(), as_buffers(reference.model) as kept:
         flat = _Flat(reference)
         exported = torch.export.export(flat, tuple(inputs), strict=False)
-        decompositions = {} if whole else parts_of(exported)
-        return _from_export(*without_writes(exported, flat.assigned.names, decompositions), names, reference, kept)
+        decompositions = {} if whole else parts_with_state(exported) if reference.state else parts_of(exported)
+        state = [f"model.{name}" for name in reference.state]
+        made = without_writes(exported, flat.assigned.names, decompositions, state)
+        return _from_export(*made, names, reference, kept)
 
 
 class _Assigned:
@@ -139,7 +141,7 @@ def _from_export(
     return reader.read(exported.graph_module)
 
 
-_AS_INPUT = "make it an input, and return the new one"
+_AS_INPUT = "register it as a buffer, or make it an input and return the new one"
 
 
 def _literal(reference: Reference, held: Any, target: str) -> torch.Tensor:
@@ -173,6 +175,8 @@ def _few(held: torch.Tensor) -> bool:
 
 
 def _from_make_fx(reference: Reference, inputs: list[Value], names: list[str]) -> Program:
+    if reference.state:
+        raise UntraceableError(f"torch.export cannot follow it, and it writes {reference.state[0]}, which others lose")
     parameters = reference.parameters()
     tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
     tensor_names = [n for n, value in zip(names, inputs, strict=True) if isinstance(value, torch.Tensor)]

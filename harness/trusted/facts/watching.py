@@ -19,6 +19,8 @@ from harness.trusted.reference import DTYPES
 _ATEN = torch.ops.aten
 _OFF = {"p": 0, "dropout_p": 0, "dropout": 0, "train": False, "training": False}
 """With such an argument an operation that could draw at random does not."""
+_STATISTICS = (_ATEN.native_batch_norm.default, _ATEN.cudnn_batch_norm.default)
+"""Operations that write running statistics in training, and count no write to them: here they do."""
 _STRANGE_SEED = 0x5EED_CAFE
 
 
@@ -159,6 +161,8 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         named = kwargs or {}
         result = func(*args, **named)
         self.hidden.see(func, args, named, result)
+        if func in _STATISTICS and args[5]:
+            torch.autograd.graph.increment_version([each for each in args[3:5] if each is not None])
         self.dtypes.update(part.dtype for part in tree_leaves(result) if isinstance(part, torch.Tensor))
         if not self.drawn and torch.Tag.nondeterministic_seeded in func.tags and draws(func, args, named):
             self.drawn = str(func._schema.name).removeprefix("aten::")

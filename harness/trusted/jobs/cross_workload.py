@@ -69,7 +69,10 @@ def _benches(job: MixJob, link: RunnerLink) -> list[Bench]:
     device.prepare(job.precision)
     signatures = [shape.signature for shape in job.shapes]
     memory = SharedMemory(signatures[0], len(signatures), device, layout=lay_out_each(signatures))
-    references = [Reference(job.source, job.name, device.place, variant=shape.variant) for shape in job.shapes]
+    references = [
+        Reference(job.source, job.name, device.place, variant=shape.variant, state=shape.signature.state)
+        for shape in job.shapes
+    ]
     replicas = [slot_replica(reference, memory, slot) for slot, reference in enumerate(references)]
     numbers = [slot_numbers(signature, 0) for signature in signatures]
     link.share(memory, numbers)

@@ -44,7 +44,7 @@ from harness.trusted.timing.clock import (
 from harness.trusted.timing.compiled import CompiledReference, Model, compile_reference
 from harness.trusted.timing.late_trials import LateTrials
 from harness.trusted.timing.timed_outputs import TimedOutputs
-from harness.trusted.trials import not_asked, plan_trials, run_trial
+from harness.trusted.trials import not_asked, plan_trials, run_steps, run_trial
 from harness.wire.job import CompileOrder, IncumbentRunner, JudgeAnswer, JudgeJob, KernelJob
 from harness.wire.layout import lay_out, slot_bytes
 from harness.wire.telling import tell
@@ -154,7 +154,7 @@ def prepare(job: KernelJob, link: RunnerLink, *, kernels: int = 2) -> Bench:
     device = open_device(job.device, job.slot_target_bytes)
     device.prepare(job.precision)
     signature = job.signature
-    reference = Reference(job.source, job.name, device.place, variant=job.variant)
+    reference = Reference(job.source, job.name, device.place, variant=job.variant, state=job.signature.state)
     memory = SharedMemory(signature, _slot_count(signature, job, device, kernels), device)
     numbers = [slot_numbers(signature, slot) for slot in range(memory.slots)]
     replicas = [slot_replica(reference, memory, slot) for slot in range(memory.slots)]
@@ -218,6 +218,9 @@ def check(bench: Bench, job: KernelJob, trials: list[Trial]) -> float:
         if trial is not None:
             trials.append(repeated(bench, slot, trial, timeout_s) if needs_repeating(trial) else trial)
             raise_if_wrong(trials[-1], partial(fed_by, bench, slot))
+            for later in run_steps(bench, slot, trials[-1], timeout_s):
+                trials.append(later)
+                raise_if_wrong(later, partial(fed_by, bench, slot))
             last = slot
     if not any(trial.distribution == "given" for trial in trials):
         raise bench.reference.error("the forward refuses inputs that get_inputs gives", "It must accept all of them.")
@@ -250,6 +253,7 @@ def raise_if_wrong(trial: Trial, fed: Callable[[Trial, int], str] = lambda trial
         if error.bad_fraction == 0 or error.first_bad is None:
             continue
         bad, called = error.first_bad, f", called {trial.caller.said}" if trial.caller.said else ""
+        called += f", in step {trial.steps + 1} on the state of the steps before" if trial.steps else ""
         raise WrongError(
             f"{error.output} is wrong on {trial.distribution} inputs (seed {trial.seed}){called}: "
             f"{error.bad_fraction:.3%} of it, {error.pattern}. "

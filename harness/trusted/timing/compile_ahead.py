@@ -27,7 +27,7 @@ def compile_ahead(job: CompileJob) -> dict[str, Any]:
     device = open_device(job.device, 0)
     device.prepare(job.precision)
     signature = job.signature
-    reference = Reference(job.source, job.name, device.place, variant=job.variant)
+    reference = Reference(job.source, job.name, device.place, variant=job.variant, state=signature.state)
     memory = SharedMemory(signature, SLOTS, device)
     replicas = [slot_replica(reference, memory, slot) for slot in range(SLOTS)]
     inputs = [_filled(reference, memory, slot) for slot in range(SLOTS)]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
+from harness.nouns.errors import UserError
 from harness.trusted.facts.describing import describe
 from harness.trusted.facts.tracing import said_plainly
 from harness.trusted.keeping import as_buffers, attributes_of, having
+from harness.trusted.oracle import Oracle
+from harness.trusted.reference import Reference
 
 FILE = """
 import torch
@@ -51,7 +54,7 @@ OVERWRITTEN = [
     (f"self.h = torch.zeros({SMALL})", "self.h.copy_(x); self.h = torch.tanh(self.h); return -self.h", ["tanh", "neg"]),
     (f"self.h = torch.zeros({SMALL}).double()", "self.h.copy_(x[0]); return self.h", ["select", "expand"]),
     (f"self.register_buffer('h', torch.zeros({SMALL}))", "self.h.copy_(x); return torch.tanh(self.h)", ["tanh"]),
-    ("self.register_buffer('n', torch.zeros(()))", "self.n += 1; return torch.tanh(x)", ["tanh"]),
+    ("self.register_buffer('n', torch.zeros(()))", "self.n += 1; return torch.tanh(x)", ["add", "tanh"]),
     ("self.h = None", "self.h = torch.tanh(x); return self.h", ["tanh"]),
     ("self.size = 0", CACHED, ["ones", "mul"]),
 ]  # fmt: skip
@@ -66,12 +69,7 @@ def test_what_is_overwritten_before_it_is_read_is_no_state(init, body, expected)
 
 
 @pytest.mark.parametrize("shape", [SMALL, LARGE])
-@pytest.mark.parametrize(
-    "init",
-    [
-        "self.h = torch.zeros({})", "self.register_buffer('h', torch.zeros({}))", "self.h = None",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("init", ["self.h = torch.zeros({})", "self.h = None"])
 def test_what_the_call_before_left_is_told_by_its_name(init, shape):
     first = "self.h = torch.zeros_like(x) if self.h is None else self.h"
     task = described(init.format(shape), f"{first}; self.h = torch.tanh(self.h + x); return self.h * 2", shape)
@@ -98,10 +96,74 @@ def test_what_a_call_left_in_a_list_is_no_number_of_the_forwards():
     assert "a tensor that it keeps" in task["trace_failure"]
 
 
-def test_a_cache_that_is_written_in_part_is_read_as_it_was_given():
-    task = described("self.register_buffer('h', torch.zeros(12, 9))", "self.h[:8] = x; return self.h[:8] * 2")
-    assert task["program"] is not None
-    assert task["defect"] == ""
+ROWS = "self.register_buffer('h', torch.zeros(12, 9))"
+WEIGHT = "self.h = nn.Parameter(torch.ones(9))"
+STATISTICS = "self.register_buffer('m', torch.zeros(9)); self.register_buffer('v', torch.ones(9))"
+SPAN = f"self.register_buffer('h', torch.zeros({SMALL}))"
+STATE = [
+    (ROWS, "self.h[:8] = x; return self.h[:8] * 2", ["h"], []),
+    (ROWS, "self.h[2].add_(x[0]); return x * 2", ["h"], []),
+    (SPAN, "self.h = torch.tanh(self.h + x); return self.h * 2", ["h"], ["h"]),
+    (SPAN, "self.h.lerp_(x, 0.25); return self.h * 2", ["h"], []),
+    (WEIGHT, "self.h.clamp_(max=float(1)); self.h.mul_(0.5); return x * self.h", ["h"], []),
+    (STATISTICS, "return nn.functional.batch_norm(x, self.m, self.v, training=True)", ["m", "v"], []),
+    ("self.inner = nn.BatchNorm1d(9)", "return self.inner.train()(x)", ["inner.running_mean", "inner.running_var",
+                                                                   "inner.num_batches_tracked"], []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("init", "body", "state", "renewed"), STATE)
+def test_the_new_values_of_what_a_call_leaves_for_the_next_are_outputs(init, body, state, renewed):
+    task = described(init, body)
+    assert task["defect"] == task["trace_failure"] == ""
+    signature = task["workloads"][0]["signature"]
+    assert signature["state"] == [f"inner.{name}" for name in state]
+    assert signature["renewed"] == [f"inner.{name}" for name in renewed]
+    assert [each["name"] for each in signature["outputs"]] == ["output", *(f"new_inner.{name}" for name in state)]
+    assert len(task["program"]["outputs"]) == 1 + len(state)
+
+
+def test_state_of_a_large_module_is_found_without_its_data():
+    task = described(f"self.register_buffer('h', torch.zeros({LARGE}))", "self.h.add_(x); return self.h * 2", LARGE)
+    assert task["workloads"][0]["signature"]["state"] == ["inner.h"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "self.m = torch.ones(9); return x * self.m",
+        "self.m = torch.ones(9) if self.n is None else self.m; self.n = 1; return x * self.m",
+    ],
+)
+def test_what_is_made_once_or_always_alike_is_no_state(body):
+    task = described("self.register_buffer('m', torch.zeros(9)); self.n = None", body)
+    assert task["workloads"][0]["signature"]["state"] == []
+
+
+def test_a_cache_that_grows_and_both_directions_are_refused():
+    grows = "self.h = torch.cat([self.h, x]); return self.h.sum(0)"
+    with pytest.raises(UserError, match="another shape"):
+        described("self.register_buffer('h', torch.zeros(1, 9))", grows)
+    both = FILE.format(init=SPAN, body="self.h.add_(x); return x * 2", shape=SMALL) + '\nDIRECTION = "both"\n'
+    with pytest.raises(UserError, match="inner.h, whose new values a kernel of both directions does not return"):
+        describe(both, "task")
+
+
+def test_a_run_leaves_the_state_as_it_was_and_float64_has_one_too():
+    body = "self.h.mul_(0.5).add_(x); return self.h * 2"
+    text = FILE.format(init=SPAN, body=body, shape=SMALL)
+    reference = Reference(text, "task", state=("inner.h",))
+    (x,) = reference.inputs(0)
+    for _ in range(2):
+        output, new = reference.run([x])
+        assert torch.equal(new, x)
+        assert torch.equal(output, x * 2)
+        assert not reference.model.inner.h.any()
+    exact = Oracle(reference, "elementwise").run([x], reference.parameters(), [output, new])
+    assert [each.dtype for each in exact] == [torch.float64] * 2
+    prepared = reference.prepared(reference.model, reference.model, [x])
+    assert torch.equal(prepared(), x * 2)
+    assert not reference.model.inner.h.any()
 
 
 def test_branches_on_values_are_told_plainly():

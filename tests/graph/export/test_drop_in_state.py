@@ -1,0 +1,172 @@
+"""A drop-in of a forward that writes buffers leaves them as the reference does, step by step."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, get_args
+
+import pytest
+import torch
+from drop_ins import candidate, described, exported, loaded
+
+from graph.packages.form import Form, export
+from harness.nouns.errors import UserError
+
+SOURCE = """import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.rand(8) + 0.5)
+        self.register_buffer("average", torch.zeros(8))
+        self.register_buffer("last", torch.zeros(8))
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.average.mul_(0.5).add_(x.mean(0), alpha=0.5)
+            self.last = x[0] - self.last
+        return x * self.scale - self.average
+
+
+def get_inputs():
+    return [torch.randn(4, 8)]
+"""
+KERNEL = """
+using tvm::ffi::TensorView;
+static float* of(TensorView const& t) { return static_cast<float*>(t.data_ptr()); }
+void run(TensorView x, TensorView scale, TensorView average, TensorView last, TensorView y, TensorView new_average,
+         TensorView new_last) {
+  for (int n = 0; n < 8; ++n) {
+    float sum = 0;
+    for (int m = 0; m < 4; ++m) sum += of(x)[8 * m + n];
+    of(new_average)[n] = 0.5f * of(average)[n] + 0.125f * sum;
+    of(new_last)[n] = of(x)[n] - of(last)[n];
+    for (int m = 0; m < 4; ++m) of(y)[8 * m + n] = of(x)[8 * m + n] * of(scale)[n] - of(new_average)[n];
+  }
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+"""
+
+
+@pytest.fixture(scope="module")
+def drop_in(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return loaded(exported(tmp_path_factory.mktemp("state"), SOURCE, KERNEL))
+
+
+@pytest.fixture
+def pair(drop_in: Any) -> tuple[Any, Any]:
+    """The drop-in and the reference, alike."""
+    model, eager = drop_in.ModelNew().eval(), drop_in.reference.Model().eval()
+    model.load_state_dict(eager.state_dict())
+    drop_in.KERNEL.fallbacks.clear()
+    return model, eager
+
+
+def require_alike(model: Any, eager: Any) -> None:
+    for name, wanted in eager.state_dict().items():
+        torch.testing.assert_close(model.state_dict()[name], wanted, msg=name)
+
+
+def steps(model: Any, eager: Any, count: int = 5) -> None:
+    for _ in range(count):
+        x = torch.randn(4, 8)
+        torch.testing.assert_close(model(x), eager(x))
+        require_alike(model, eager)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_each_step_leaves_what_the_reference_leaves(drop_in: Any, pair: tuple[Any, Any], mode: Any) -> None:
+    with mode():
+        steps(*pair)
+    assert not drop_in.KERNEL.fallbacks
+
+
+def test_what_is_written_in_place_stays_the_same_tensor_and_what_is_put_there_is_another(pair: tuple[Any, Any]) -> None:
+    for each in pair:
+        average, last = each.average, each.last
+        version, kept = average._version, last.clone()
+        with torch.no_grad():
+            each(torch.randn(4, 8))
+        assert each.average is average
+        assert average._version > version
+        assert each.last is not last
+        assert torch.equal(last, kept)
+        assert dict(each.named_buffers())["last"] is each.last
+
+
+def test_a_kernel_that_fails_leaves_the_state_alone(drop_in: Any, pair: tuple[Any, Any]) -> None:
+    model, eager = pair
+
+    def fail(*values: Any) -> None:
+        values[-1].fill_(7.0)
+        raise RuntimeError("no room")
+
+    before = copy.deepcopy(model.state_dict())
+    kernel = drop_in.KERNEL
+    known = {key: kept[:] for key, kept in kernel._known.items()}
+    for kept in kernel._known.values():
+        kept.clear()
+    kernel._entries[None] = fail
+    try:
+        with torch.no_grad(), pytest.raises(RuntimeError, match="no room"):
+            model(torch.randn(4, 8))
+    finally:
+        kernel._entries.clear()
+        for key, kept in known.items():
+            kernel._known[key][:] = kept
+    for name, value in before.items():
+        assert torch.equal(model.state_dict()[name], value)
+    with torch.no_grad():
+        steps(model, eager, 1)
+
+
+def test_a_call_that_wants_a_gradient_is_the_reference_s(drop_in: Any, pair: tuple[Any, Any]) -> None:
+    model, eager = pair
+    model.kernel_fallback = "reference"
+    for _ in range(2):
+        x = torch.randn(4, 8)
+        with warnings.catch_warnings(action="ignore"):
+            model(x).square().sum().backward()
+        eager(x).square().sum().backward()
+        torch.testing.assert_close(model.scale.grad, eager.scale.grad)
+        require_alike(model, eager)
+    assert drop_in.KERNEL.fallbacks["gradient"] == 2
+    with torch.no_grad():
+        steps(model, eager, 2)
+    model.kernel_fallback = "error"
+    with pytest.raises(RuntimeError, match="no gradient"):
+        model(torch.randn(4, 8))
+
+
+def test_torch_compile_takes_the_kernel_and_writes_back(drop_in: Any, pair: tuple[Any, Any]) -> None:
+    model, eager = pair
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    with torch.no_grad():
+        for _ in range(3):
+            x = torch.randn(4, 8)
+            torch.testing.assert_close(compiled(x), eager(x))
+            require_alike(model, eager)
+    assert not drop_in.KERNEL.fallbacks
+
+
+def test_a_state_in_other_memory_is_written_where_it_lies(pair: tuple[Any, Any]) -> None:
+    model, eager = pair
+    wide = torch.zeros(8, 3)
+    model.average = wide[:, 1]
+    with torch.no_grad():
+        steps(model, eager, 2)
+    assert torch.equal(wide[:, 1], model.average)
+    assert not wide[:, 0].any()
+
+
+def test_forms_without_a_folder_say_that_they_cannot_write_back(tmp_path: Path) -> None:
+    task = described(SOURCE)
+    record: Any = SimpleNamespace(task=task, best=SimpleNamespace(candidate=candidate(KERNEL)), name="state")
+    for form in get_args(Form):
+        if form != "folder":
+            with pytest.raises(UserError, match="writes average, whose new value only"):
+                export(record, form, tmp_path / form)
