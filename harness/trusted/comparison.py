@@ -17,6 +17,7 @@ from itertools import repeat
 
 import torch
 
+from harness.checks.emptiness import all_finite
 from harness.checks.errors import (
     FEW,
     FLOOR_EPS,
@@ -187,7 +188,10 @@ def expected_of(
     got = bench.memory.outputs(slot)
     further = bench.oracle.further(inputs, weights, got, bench.tolerance) if bench.facts.steps else repeat(None)
     asked = bench.oracle.reached(inputs, weights, len(names)) if exact and scope == "finite" else repeat(None)
-    common = repeat(scope), noise, repeat(bench.tolerance), further, asked
+    own = bench.pattern, bench.weights
+    clean = not exact or all_finite(reference)
+    shown = repeat(None) if clean else bench.oracle.without_hidden(inputs, weights, own, len(names))
+    common = repeat(scope), noise, repeat(bench.tolerance), further, asked, shown
     return list(map(Expected, names, exact or reference, reference, *common))
 
 

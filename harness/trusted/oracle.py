@@ -27,7 +27,7 @@ from harness.trusted.reach import tensors_of
 from harness.trusted.reference import Reference, Value
 from harness.trusted.ties.breaks import TieBreaks
 from harness.trusted.ties.fit import fit_ties
-from harness.trusted.ties.recorder import OpRecorder, choice_of, shifts_of
+from harness.trusted.ties.recorder import MaskRecorder, OpRecorder, choice_of, shifts_of
 
 PIECE = 1 << 17
 """Elements a piece has about: 1 MiB in float64."""
@@ -162,6 +162,37 @@ class Oracle:
         sides = [[_with_huge(value, *signs) for value in inputs] for signs in ((1, 1), (-1, -1), (-1, 1))]
         computed = cache(lambda: self._on_sides(sides, copies))
         return [partial(lambda at, got: _is_wrong(got, *computed()[at]), position) for position in range(outputs)]
+
+    def without_hidden(
+        self,
+        inputs: list[Value],
+        weights: dict[str, torch.Tensor],
+        own: tuple[list[Value], dict[str, torch.Tensor]],
+        outputs: int,
+    ) -> list[Callable[[], torch.Tensor | None]]:
+        """For each of the outputs what it is where masks of zeros and ones hide what they multiply by zero.
+
+        What a mask is, the file's `own` inputs and weights show. None where the forward multiplies by none.
+        """
+        kept: list[Value] = [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
+        copies = {name: weight.clone() for name, weight in weights.items()}
+        computed = cache(lambda: self._without_hidden(kept, copies, *own))
+        return [partial(lambda at: found[at] if (found := computed()) else None, at) for at in range(outputs)]
+
+    def _without_hidden(
+        self, inputs: list[Value], weights: dict[str, torch.Tensor], pattern: list[Value], own: dict[str, torch.Tensor]
+    ) -> list[torch.Tensor]:
+        try:
+            with _float64_by_default():
+                with MaskRecorder() as seen:
+                    self._whole(self._loaded(own), pattern)
+                if not any(map(any, seen.found)):
+                    return []
+                with MaskRecorder(seen.found) as hidden:
+                    found = self._whole(self._loaded(weights), inputs)
+        except (UserError, RuntimeError):
+            return []
+        return found if len(hidden.found) == len(seen.found) else []
 
     def _on_sides(self, sides: list[list[Value]], weights: dict[str, torch.Tensor]) -> list[tuple[torch.Tensor, ...]]:
         model = self._loaded(weights)

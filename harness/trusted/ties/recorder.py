@@ -30,6 +30,47 @@ STEPPING = ("round", "floor", "ceil", "trunc", "floor_divide", "remainder", "fmo
             "quantize_per_tensor", "quantize_per_channel")  # fmt: skip
 
 
+class MaskRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Around a forward: which products are by masks, and, for one where that is `known`, without what those hide.
+
+    A mask holds zeros and ones. What it multiplies by zero is zero then, NaN and infinity too.
+    """
+
+    def __init__(self, known: Sequence[tuple[bool, bool]] | None = None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.found: list[tuple[bool, bool]] = []
+        self._known = known
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Called by torch for each operation."""
+        if func not in _PRODUCTS:
+            return func(*args, **(kwargs or {}))
+        one, other = args
+        if self._known is None:
+            self.found.append((_is_mask(one), _is_mask(other)))
+            return func(one, other)
+        number = len(self.found)
+        masks = self._known[number] if number < len(self._known) else (False, False)
+        self.found.append(masks)
+        pairs = [pair for pair, is_mask in zip(((one, other), (other, one)), masks, strict=True) if is_mask]
+        hidden = [(mask == 0) & ~torch.isfinite(torch.as_tensor(held)) for mask, held in pairs]
+        result = func(one, other)
+        for each in hidden:
+            result.masked_fill_(each, 0.0)
+        return result
+
+
+_PRODUCTS = (torch.ops.aten.mul.Tensor, torch.ops.aten.mul_.Tensor)
+
+
+def _is_mask(operand: Any) -> bool:
+    """Whether it holds zeros and ones, numbers with a fraction both of them: a weight may begin with ones alone."""
+    if not isinstance(operand, torch.Tensor) or not operand.numel():
+        return False
+    zeros, ones = operand == 0, operand == 1
+    return bool((zeros | ones).all()) and (not operand.is_floating_point() or bool(zeros.any() and ones.any()))
+
+
 class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes choices and the operands of steps; with `shifts` moves the first operand of each step by one of them."""
 

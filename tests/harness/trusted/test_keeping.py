@@ -145,7 +145,7 @@ def test_a_cache_that_grows_and_both_directions_are_refused():
     with pytest.raises(UserError, match="another shape"):
         described("self.register_buffer('h', torch.zeros(1, 9))", grows)
     both = FILE.format(init=SPAN, body="self.h.add_(x); return x * 2", shape=SMALL) + '\nDIRECTION = "both"\n'
-    with pytest.raises(UserError, match="inner.h, whose new values a kernel of both directions does not return"):
+    with pytest.raises(UserError, match="whose new values a kernel of both directions does not return"):
         describe(both, "task")
 
 

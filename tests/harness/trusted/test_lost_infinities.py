@@ -88,3 +88,76 @@ def test_a_key_that_weighs_nothing_does_not_bring_a_hidden_nan_back():
     assert compare(got, expected).bad_fraction == 0
     got[4, 1] = 0.5 - got[4, 1]
     assert compare(got, expected).bad_fraction > 0
+
+
+MASKED = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("own", (torch.arange(8) % 3 > 0).float())
+        self.weight = torch.nn.Parameter(torch.ones(8))
+
+    def forward(self, x, shown):
+        return {result}
+
+def get_inputs():
+    return [torch.randn(4, 8), torch.arange(8) % 2 == 0]
+"""
+HIDING = {
+    "a flag": ("(x * shown).sum(-1)", 1),
+    "a flag as a number": ("(shown.float() * x).mean(-1)", 1),
+    "a registered mask": ("(x * self.own).amax(-1)", 3),
+    "its opposite": ("(x * (1 - self.own)).sum(-1)", 1),
+    "in place": ("(x + 0).mul_(shown).exp().sum(-1)", 1),
+    "behind a function": ("torch.tanh(x * shown).cumsum(-1)[:, -1]", 1),
+    "where numbers are compared": ("(x * (torch.arange(8) < 3).float()).sum(-1)", 5),
+}
+SHOWING = {
+    "no mask": ("(x * torch.relu(shown.float() - 0.5)).sum(-1)", 1),
+    "a sum of the same": ("(x - x).sum(-1)", 1),
+    "a bell": ("torch.exp(-x * x).sum(-1)", 1),
+    "a weight of zero": ("(x * self.weight).sum(-1)", 1),
+    "what is shown": ("(x * shown).sum(-1)", 2),
+}
+
+
+def masked(result, place, value):
+    """What is expected with a value at a place of the second row, and the result without it."""
+    reference = Reference(MASKED.format(result=result), "task")
+    inputs, oracle, own = reference.inputs(0), Oracle(reference, "reduction"), reference.parameters()
+    pattern, weights = [each.clone() for each in inputs], {name: each.clone() for name, each in own.items()}
+    weights["weight"][place] = 0.0
+    reference.load(reference.model, weights)
+    without = reference.run([inputs[0].clone().index_fill_(1, torch.tensor(place), 0.0), inputs[1]])
+    inputs[0][1, place] = value
+    results = reference.run(inputs)
+    exact = oracle.run(inputs, weights, results)
+    (shown,) = oracle.without_hidden(inputs, weights, (pattern, own), 1)
+    got = torch.where(torch.isfinite(results[0]), results[0], without[0])
+    return got, Expected("y", exact[0], results[0], "reduced", shown=shown)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("form", HIDING)
+def test_what_a_mask_hides_may_be_left_out_and_nothing_else_put_in_its_place(form, value):
+    got, expected = masked(*HIDING[form], value)
+    assert expected.reference[1].isnan()
+    assert compare(expected.reference, expected).bad_fraction == 0
+    assert compare(got, expected).bad_fraction == 0
+    assert compare(torch.where(expected.reference.isnan(), got + 1, got), expected).bad_fraction == 0.25
+    assert compare(got + (torch.arange(4) == 3), expected).bad_fraction == 0.25
+
+
+@pytest.mark.parametrize("form", SHOWING)
+def test_a_nan_that_no_mask_hides_must_come_out(form):
+    got, expected = masked(*SHOWING[form], math.nan)
+    assert expected.reference[1].isnan()
+    assert compare(got, expected).bad_fraction == 0.25
+
+
+def test_an_infinity_that_a_mask_shows_must_come_out():
+    got, expected = masked(*SHOWING["what is shown"], math.inf)
+    assert expected.reference[1].isinf()
+    assert compare(got, expected).bad_fraction == 0.25
