@@ -71,7 +71,7 @@ def _kept(file: Path | None) -> dict[tuple[str, str], Outcome]:
 
 def page(found: dict[str, dict[str, Outcome]], most: int) -> str:
     """The page's text."""
-    asked = f"Of each entry {most} samples at most were taken." if most else "All samples were taken."
+    asked = f"At most {most} of each entry's samples were taken." if most else "All samples were taken."
     counts = Counter(LEFT_OUT.values())
     left = ", ".join(f"{why} ({count})" for why, count in sorted(counts.items()))
     lines = [
