@@ -223,11 +223,19 @@ class Workload(Frozen):
         return self.signature.dtypes | frozenset(self.computed)
 
 
+class Traced(Frozen):
+    """The forward as it takes other arguments: their signature, and the program."""
+
+    signature: Signature
+    program: Program
+
+
 class Task(Frozen):
     """A reference module and what is known about it. `source` is a KernelBench-style Python file's text.
 
     `program` is absent where tracing failed; `trace_failure` then says why. `other_programs` are the same forward as
-    the other workloads take it, in their order; empty where one could not be traced. `held_out` are further shapes
+    the other workloads take it, in their order; empty where one could not be traced. `apart` is the forward where
+    sizes differ that are equal, or multiples of each other, in all workloads by chance. `held_out` are further shapes
     that are checked, never timed, and not told to a kernel's author. `takes` and `returns` say how the forward's
     arguments and results are put together, where that is not one after the other. `defect` says why no kernel can be
     right.
@@ -244,6 +252,7 @@ class Task(Frozen):
     op_class: OpClass
     program: Program | None = None
     other_programs: tuple[Program, ...] = ()
+    apart: Traced | None = None
     trace_failure: str = ""
     defect: SanitizedText = ""
     takes: Form | None = None
@@ -263,7 +272,7 @@ class Task(Frozen):
 
     def only(self, workload: Workload) -> Task:
         """The task as if it had this workload alone."""
-        return self.model_copy(update={"workloads": (workload,), "held_out": (), "other_programs": ()})
+        return self.model_copy(update={"workloads": (workload,), "held_out": (), "other_programs": (), "apart": None})
 
     @property
     def digest(self) -> str:

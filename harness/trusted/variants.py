@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
 from types import ModuleType
 from typing import Any
 
@@ -69,6 +70,20 @@ def held_out_variants(variants: Sequence[Variant], seed: int) -> Iterator[tuple[
         sizes[f"above {name}"] = [near | {name: drawn.randint(*each) | 1} for each in ends]
     for name, each in sizes.items():
         yield tuple(Variant(name=name, arguments=first.arguments | chosen, dtype=first.dtype) for chosen in each)
+
+
+def variant_apart(variants: Sequence[Variant]) -> Variant | None:
+    """Sizes of which none is a multiple of another, where some are in all workloads; None where none are.
+
+    Each is the smallest declared one times a prime of its own, since what a file divides by divides that, too.
+    """
+    known = {name: values for name in variants[0].arguments if (values := _whole_numbers(variants, name))}
+    columns = [[variant.arguments[name] for variant in variants] for name in known]
+    if all(len({one / other for one, other in zip(*pair, strict=True) if other}) > 1  # type: ignore[operator]
+           for pair in combinations(columns, 2)):  # fmt: skip
+        return None
+    sizes = {name: min(values) * prime for (name, values), prime in zip(known.items(), (2, 3, 5, 7, 11), strict=False)}
+    return Variant(name="apart", arguments=variants[0].arguments | sizes, dtype=variants[0].dtype)
 
 
 def _whole_numbers(variants: Sequence[Variant], name: str) -> set[int]:

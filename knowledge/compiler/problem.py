@@ -104,7 +104,8 @@ class Problem(Plain):
 
     `returns` names, for each output, the value it holds. Under the precision "tf32" products may round their operands
     to TF32, under "default" convolutions may; else nothing may be less exact than float32 arithmetic.
-    `others` are the same forward at other sizes, which the kernel has to serve as well.
+    `others` are the same forward at other sizes, which the kernel has to serve as well. `apart`, where some sizes of
+    all those are equal by chance, is the forward where they are not.
     """
 
     target: Literal["cpu", "cuda"]
@@ -116,6 +117,7 @@ class Problem(Plain):
     device: Device = Device()
     precision: Literal["default", "ieee", "tf32"] = "ieee"
     others: tuple[Problem, ...] = ()
+    apart: tuple[Problem, ...] = ()
 
     @property
     def on_gpu(self) -> bool:

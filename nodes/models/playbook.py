@@ -12,7 +12,7 @@ from itertools import islice
 from langchain_core.messages import AIMessage, BaseMessage
 
 from harness.nouns.candidate import Candidate
-from harness.nouns.task import Program, Workload
+from harness.nouns.task import Program, Traced, Workload
 from knowledge.compiler.plan import Decline, Draft, Plan
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.search.first import first_draft
@@ -62,10 +62,11 @@ def problem_of(request: Request) -> Problem | Decline:
     if len(programs) < len(task.workloads):
         return Decline(f"The playbook writes from traced operations, and not all workloads of {task.name} were traced.")
     first, *others = (_posed(request, *each) for each in zip(task.workloads, programs, strict=True))
-    return first.model_copy(update={"others": tuple(others)})
+    apart = (_posed(request, task.apart, task.apart.program),) if task.apart else ()
+    return first.model_copy(update={"others": tuple(others), "apart": apart})
 
 
-def _posed(request: Request, workload: Workload, program: Program) -> Problem:
+def _posed(request: Request, workload: Workload | Traced, program: Program) -> Problem:
     signature = workload.signature
     return Problem.model_validate(
         {

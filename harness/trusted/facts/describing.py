@@ -16,7 +16,7 @@ from harness.nouns.aten import FREE, of_kinds
 from harness.nouns.errors import UserError
 from harness.nouns.events import Describing
 from harness.nouns.form import Form
-from harness.nouns.task import OpClass, Program, ScalarSpec, Signature, Task, TensorSpec, Variant, Workload
+from harness.nouns.task import OpClass, Program, ScalarSpec, Signature, Task, TensorSpec, Traced, Variant, Workload
 from harness.trusted.facts.demand import whole_reads
 from harness.trusted.facts.programs import StatefulError, UntraceableError
 from harness.trusted.facts.settled import defect_of_runs, require_one_shape, settle_state, versions
@@ -24,7 +24,7 @@ from harness.trusted.facts.tracing import trace
 from harness.trusted.facts.watching import Watch
 from harness.trusted.reference import Reference, Value, writable
 from harness.trusted.scalar_arguments import is_free, others_taken
-from harness.trusted.variants import held_out_variants
+from harness.trusted.variants import held_out_variants, variant_apart
 from harness.wire.telling import tell
 
 # By the operation's name, overloads left out. Convolutions are no GEMM here: their recipes and gates differ.
@@ -94,6 +94,7 @@ def describe(source: str, name: str) -> dict[str, Any]:
         op_class=op_class(program),
         program=program,
         other_programs=_other_programs(seen[1:]) if program else (),
+        apart=_apart(source, name, seen) if program else None,
         trace_failure=failure,
         defect=next((each.defect for each in seen if each.defect), stateful),
         takes=seen[0].takes,
@@ -196,6 +197,20 @@ def _held_out(source: str, name: str, seen: list[Seen]) -> list[Seen]:
                 found.append(other)
                 break
     return found
+
+
+def _apart(source: str, name: str, seen: list[Seen]) -> Traced | None:
+    """The forward at sizes that are no multiples of each other; None where it takes none, or the workloads tell."""
+    variant = variant_apart([each.variant for each in seen])
+    if variant is None:
+        return None
+    try:
+        other = _look(source, name, variant)
+        _require_one_entry(seen[0], other)
+    except UserError:
+        return None
+    program = _program(other, one_shape=False)[0]
+    return Traced(signature=other.signature, program=program) if program else None
 
 
 def _require_one_entry(first: Seen, other: Seen) -> None:

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.nouns.task import Variant
-from harness.trusted.variants import BadWorkloadError, arguments_of, declared_variants, held_out_variants
+from harness.trusted.variants import (
+    BadWorkloadError,
+    arguments_of,
+    declared_variants,
+    held_out_variants,
+    variant_apart,
+)
 
 
 def module(**names: object) -> ModuleType:
@@ -90,3 +96,17 @@ def test_nothing_is_held_out_where_no_size_differs():
     assert [*held_out_variants([plain], 1)] == []
     other = Variant(arguments={"rows": 4, "flag": False, "eps": 0.7})
     assert [*held_out_variants([plain, other], 1)] == []
+
+
+@pytest.mark.parametrize(
+    ("sizes", "apart"),
+    [
+        ([{"m": 128, "n": 128}, {"m": 64, "n": 64}], {"m": 128, "n": 192}),
+        ([{"m": 128, "n": 256}, {"m": 64, "n": 128}], {"m": 128, "n": 384}),
+        ([{"m": 128, "n": 64}, {"m": 64, "n": 64}], None),
+        ([{"m": 128, "n": 64}, {"m": 64, "n": 128}], None),
+    ],
+)
+def test_sizes_that_agree_by_chance_are_told_apart(sizes, apart):
+    variant = variant_apart([Variant(arguments=each) for each in sizes])
+    assert (variant and variant.arguments) == apart

@@ -36,7 +36,7 @@ def generals(problem: Problem) -> Iterator[Problem]:
 
     Raises `UnwritableError` naming what is no such number.
     """
-    every = (problem, *problem.others)
+    every = (problem, *problem.others, *problem.apart)
     if any(len(each.ops) != len(problem.ops) for each in every):
         raise UnwritableError("a forward that takes other operations at other sizes")
     for together in (False, True):
@@ -256,7 +256,7 @@ def _loops(problem: Problem) -> str:
 
 def _cases(problem: Problem) -> list[Problem]:
     """The workloads that differ in what they are called with, each as a problem of its own."""
-    every = (problem.model_copy(update={"others": ()}), *problem.others)
+    every = (problem.model_copy(update={"others": (), "apart": ()}), *problem.others)
     return [*{tuple(each.arguments): each for each in reversed(every)}.values()][::-1]
 
 
