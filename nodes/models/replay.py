@@ -114,6 +114,7 @@ def _content(message: BaseMessage) -> str:
 
 
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
+_MEASURE = re.compile(r", by (?:CPU|wall and CPU) time\b")
 _FENCE = re.compile(r"(?P<ticks>`{3,})(?P<language>\w*)")
 _HEADING = re.compile(r"#{1,2} (?P<title>.*)")
 _OF_THE_MACHINE = (
@@ -267,9 +268,10 @@ def _blurred(prompt: Sequence[Said]) -> str:
     """The code as it stands, and the words around it: seeds, times, rates and machines differ from run to run.
 
     Of what a tool says on a kernel, the first line: the rest is the compiler's or machine's. So is in that line
-    whether the machine was too busy for its head-to-head.
+    whether the machine was too busy for its head-to-head, and by which measure that was decided.
     """
-    return " ".join(word for said in prompt for word in (f"[{said.type}]", *_steady(_lasting(said))))
+    texts = ((said.type, _MEASURE.sub("", _lasting(said))) for said in prompt)
+    return " ".join(word for kind, text in texts for word in (f"[{kind}]", *_steady(text)))
 
 
 def _lasting(said: Said) -> str:

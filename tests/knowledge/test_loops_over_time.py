@@ -17,14 +17,13 @@ from test_ir_meaning import oracle_of, outputs_of
 from torch import Tensor
 from traced import Compiler, Kernel, assert_close, call, trace
 
-from knowledge.compiler import search
 from knowledge.compiler.ir.verify import verify
 from knowledge.compiler.lower.rolling import Loop, rolled
 from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import Decline, Draft
 from knowledge.compiler.problem import Op, Problem, Ref
 from knowledge.compiler.schedule.loops.recipe import compiled
-from knowledge.compiler.search.first import first_draft
+from knowledge.compiler.search.first import MOST_CHARACTERS, MOST_OPERATIONS, first_draft
 from nodes.turn.answers import MAX_SOURCE_CHARS
 
 TWICE = ("viterbi", "both ways", "in layers")
@@ -177,7 +176,7 @@ def test_random_recurrences_mean_what_pytorch_computes(name: str) -> None:
 
 
 def test_a_forward_too_long_is_declined_before_it_is_handed_on() -> None:
-    assert search.MOST_CHARACTERS == MAX_SOURCE_CHARS
+    assert MOST_CHARACTERS == MAX_SOURCE_CHARS
     draft = first_draft(posed("growing"))
     assert isinstance(draft, Decline)
     assert "characters of source" in draft.reason and "each iteration is the same operations" in draft.reason
@@ -186,7 +185,7 @@ def test_a_forward_too_long_is_declined_before_it_is_handed_on() -> None:
 def test_what_no_loop_holds_is_counted_before_it_is_lowered(monkeypatch: pytest.MonkeyPatch) -> None:
     draw, begun = random.Random(0), trace(torch.relu, torch.rand(3))
     (result,), ops = begun.ops[0].results, [begun.ops[0]]
-    for number in range(search.MOST_OPERATIONS + 20):
+    for number in range(MOST_OPERATIONS + 20):
         target = draw.choice(("aten.tanh.default", "aten.relu.default", "aten.sin.default"))
         made = result.model_copy(update={"name": f"x{number}"})
         ops.append(Op(target=target, args=(Ref(ref=ops[-1].results[0].name),), results=(made,)))

@@ -28,5 +28,5 @@ def test_the_longest_of_several_phases_is_told_where_others_did_not_disturb(phas
     context = NodeContext(Settings(), ModelCache(lambda spec, options: ScriptedModel()))
     update = profiler(run(best=best().model_copy(update={"profile": known})), context)
     [step] = update["history"]
-    assert step.message == f"memory bound, 50% of the roof{more}"
+    assert step.message == f"memory bound, at 50% of the roof{more}"
     assert update["profile"] == known, "one that is known is not taken again"

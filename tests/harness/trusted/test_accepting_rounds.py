@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from harness.nouns.model_budget import FEWEST_ROUNDS
-from harness.trusted.models.holding import ENOUGH_ROUNDS, by_turns, ratio
+from harness.trusted.models.holding import ENOUGH_ROUNDS, call_by_turns, ratio
 
 TRIES = 1000
 
@@ -31,5 +31,5 @@ def test_an_interval_of_few_rounds_holds_the_true_ratio_at_its_rate(rounds: int,
 
 def test_however_little_time_there_is_the_rounds_give_an_interval() -> None:
     device: Any = SimpleNamespace(finish=lambda: None)
-    times = by_turns({"one": lambda: None, "other": lambda: None}, device, -5.0)
+    times = call_by_turns({"one": lambda: None, "other": lambda: None}, device, -5.0)
     assert {name: len(each) for name, each in times.items()} == {"one": FEWEST_ROUNDS, "other": FEWEST_ROUNDS}

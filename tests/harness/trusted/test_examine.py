@@ -30,7 +30,7 @@ def examined(result, weight="torch.randn(8)", x="torch.randn(16, 8)", variant=No
 
 
 def looked_at(source, variant):
-    job = {"source": source, "name": "task", "variant": variant, "op_class": "other", "multiplies": False}
+    job = {"source": source, "name": "task", "variant": variant, "op_class": "other", "multiplies": False, "state": ()}
     return examine(job)
 
 

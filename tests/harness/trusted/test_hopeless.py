@@ -86,8 +86,9 @@ def test_rounds_end_early_where_each_takes_long(monkeypatch):
 def test_a_rival_that_is_far_slower_than_the_candidate_holds_nobody_up(monkeypatch, ours, theirs, calls):
     """Such a one is the first kernel of many a run: its bursts have one call then."""
     monkeypatch.setattr(clock, "kernel_burst", lambda *_: ours)
-    incumbent, bench = SimpleNamespace(burst=lambda *_: theirs), SimpleNamespace(link=None, memory=None)
-    assert clock.pace_beside(bench, lambda one, at: incumbent.burst(bench, one, at), Pace(50, 20.0)).calls == calls
+    link = SimpleNamespace(spent=None)
+    bench = SimpleNamespace(link=link, memory=None)
+    assert clock.pace_beside(bench, link, lambda one, at: theirs, Pace(50, 20.0)).calls == calls
 
 
 def test_trials_end_when_a_hopeless_kernel_has_had_its_share():

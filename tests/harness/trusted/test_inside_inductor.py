@@ -63,7 +63,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """Milliseconds of the baselines, and of modes as shares of the first one's."""
     known = {"eager": 10.0, "compiled default": 8.0, "compiled max-autotune": 7.5, "default": 1.0, "max-autotune": 0.9}
 
-    def by_turns(sides: dict[str, Any], _device: Device, _limit_s: float) -> dict[str, list[float]]:
+    def call_by_turns(sides: dict[str, Any], _device: Device, _limit_s: float) -> dict[str, list[float]]:
         return {name: [taken(name, call) * (1 + 0.001 * k) for k in range(12)] for name, call in sides.items()}
 
     def taken(name: str, call: Any) -> float:
@@ -76,7 +76,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
         return known["compiled default"] * gain * known[made.mode]
 
     for module in (holding, inside_inductor):
-        monkeypatch.setattr(module, "by_turns", by_turns)
+        monkeypatch.setattr(module, "call_by_turns", call_by_turns)
     return known
 
 

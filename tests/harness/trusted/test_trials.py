@@ -138,15 +138,11 @@ def test_a_sum_without_its_subnormals_is_wrong_and_one_of_divided_terms_right(te
     ],
 )
 def test_reductions_have_subnormals_where_no_honest_one_loses_them(changed, asked):
-    usual = {
-        "op_class": "reduction",
-        "adds": True,
-        "windows": False,
-        "orders": False,
-        "device": SimpleNamespace(kind="cpu"),
-        "signature": SUMMED,
-    }
-    without = not_asked(SimpleNamespace(**usual | changed))
+    traced = {"op_class": "reduction", "adds": True, "windows": False, "orders": False}
+    usual = {"device": SimpleNamespace(kind="cpu"), "signature": SUMMED}
+    facts = SimpleNamespace(**{name: changed.get(name, value) for name, value in traced.items()})
+    known = {name: changed.get(name, value) for name, value in usual.items()}
+    without = not_asked(SimpleNamespace(facts=facts, **known))
     assert ("subnormal" not in without) is asked
     families = [family for family, _ in plan_trials(3, "reduction", without=without)]
     assert families == [each for each in PLANS["reduction"] if asked or each != "subnormal"]
