@@ -4,65 +4,7 @@
 // playbook plan: {"knobs": {}, "recipe": "loops"}
 // contract_wgmma: 29 lines
 constexpr int kThreads = 256;  // a block
-using Index = int;
-// end knobs
-
-// begin access
-// V neighbours in memory, moved in words of up to 16 bytes.
-template <class T, int V>
-struct alignas(sizeof(T) * V < 16 ? sizeof(T) * V : 16) Pack {
-  T lane[V];
-};
-
-template <int Bytes> struct Word { using type = uint4; };
-template <> struct Word<8> { using type = uint2; };
-template <> struct Word<4> { using type = uint32_t; };
-template <> struct Word<2> { using type = unsigned short; };
-template <> struct Word<1> { using type = unsigned char; };
-
-// Once: the data is not needed again, so that it is the first to leave the caches.
-template <bool Once, class P>
-__device__ inline P load(P const* from) {
-  using W = typename Word<(sizeof(P) < 16 ? sizeof(P) : 16)>::type;
-  constexpr int kWords = sizeof(P) / sizeof(W);
-  union Bits {
-    W word[kWords];
-    P pack;
-    __device__ Bits() {}
-  } bits;
-  UNROLL
-  for (int w = 0; w < kWords; ++w) {
-    W const* at = reinterpret_cast<W const*>(from) + w;
-    bits.word[w] = Once ? __ldcs(at) : *at;
-  }
-  return bits.pack;
-}
-
-template <bool Once, class P>
-__device__ inline void store(P* to, P const& pack) {
-  using W = typename Word<(sizeof(P) < 16 ? sizeof(P) : 16)>::type;
-  UNROLL
-  for (int w = 0; w < int(sizeof(P) / sizeof(W)); ++w) {
-    W const word = reinterpret_cast<W const*>(&pack)[w];
-    W* at = reinterpret_cast<W*>(to) + w;
-    if (Once) { __stcs(at, word); } else { *at = word; }
-  }
-}
-
-// A tensor's memory as packs of V elements.
-template <int V, class T>
-__device__ inline Pack<T, V> const* packs(T const* start) { return reinterpret_cast<Pack<T, V> const*>(start); }
-template <int V, class T>
-__device__ inline Pack<T, V>* packs(T* start) { return reinterpret_cast<Pack<T, V>*>(start); }
-
-// Whether packs of V elements may be moved from all of these on.
-template <int V, class... T>
-bool aligned(T const*... start) {
-  return ((reinterpret_cast<uintptr_t>(start) % std::min<size_t>(sizeof(T) * V, 16) == 0) && ...);
-}
-// end access
-
-// begin arithmetic
+// diag: 59 lines
 // contract_wgmma: 354 lines
 // end arithmetic
 

@@ -17,13 +17,7 @@ struct Epilogue {
     x = x < T(0) ? T(0) : x;
     return x;
   }
-};
-// end problem
-
-// begin knobs
-using BLK_M = Int<128>;
-using BLK_N = Int<128>;
-using BLK_K = Int<16>;
+// gemm_3xtf32: 7 lines
 constexpr int MinBlocks = 2;
 constexpr int Group = 8;
 constexpr int CopyA = 4;

@@ -6,12 +6,7 @@
 //   bytes moved at least: 134217728; operations: 83886080
 // playbook plan: {"knobs": {"cluster": 8, "group": 512, "items": 64, "keep": 1, "rows": 1, "vector": 1}, "recipe": "rows"}
 // layer_norm: 28 lines
-constexpr int kGroup = 512;  // threads of a block that share a row
-constexpr int kRows = 1;  // rows side by side in a block
-constexpr int kThreads = kGroup * kRows;
-constexpr bool kAcross = false;  // threads side by side take rows, not columns
-constexpr int kCluster = 8;  // blocks that share a row and their shared memory
-constexpr int kShares = 8;  // blocks that share a row
+// softmax: 6 lines
 constexpr int kItems = 64;  // elements of a row in a thread's registers
 // layer_norm: 131 lines
 namespace math {

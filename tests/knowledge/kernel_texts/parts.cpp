@@ -353,12 +353,7 @@ void kernel(T const* A, T const* B, T* C, Epilogue epilogue) {
           } else {
             micro_tile<false>(tA, tB, tC, epilogue, m0, n0, l, std::min<int>(rows, MR{}), std::min<int>(columns, NR{}),
                               k_len, first, last);
-          }
-        }
-      }
-    }
-  }
-}
+// cpu_gemm: 6 lines
 
 // Shape, strides in elements and element type the kernel was written for; a dimension of 1 may have any stride.
 void require(tvm::ffi::TensorView t, char const* name, std::initializer_list<int64_t> shape,

@@ -2,19 +2,8 @@
 // playbook plan: {"knobs": {"1.cluster": 1, "1.group": 32, "1.items": 8, "1.keep": 1, "1.rows": 8, "1.vector": 1, "2.bk": 32, "2.blocks": 4, "2.bm": 64, "2.bn": 64, "2.group": 8, "2.kernel": "gemm_3xtf32", "2.products": 3, "2.spans": 0, "2.splits": 8, "2.stages": 3, "2.wm": 32, "2.wn": 32}, "recipe": "stages"}
 #include <cuda_runtime.h>
 #include <tvm/ffi/extra/c_env_api.h>
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <initializer_list>
-#include <limits>
-#include <type_traits>
-#include <cute/tensor.hpp>
-#include <cute/arch/cluster_sm90.hpp>
-#include <cute/arch/copy_sm90_desc.hpp>
-#include <cute/arch/copy_sm90_tma.hpp>
-#include <cutlass/arch/barrier.h>
-#include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/error.h>
+// layer_norm: 6 lines
+// layer_norm: 7 lines
 #include <tvm/ffi/function.h>
 #include <cute/arch/copy_sm80.hpp>
 #include <cute/arch/mma_sm80.hpp>
@@ -43,126 +32,9 @@ constexpr int kItems = 8;  // elements of a row in a thread's registers
 [[maybe_unused]] constexpr bool kOnce = false;  // its data leaves the caches first
 using Index = int;
 
-// V neighbours in memory, moved in words of up to 16 bytes.
-template <class T, int V>
-struct alignas(sizeof(T) * V < 16 ? sizeof(T) * V : 16) Pack {
-  T lane[V];
-};
+// layer_norm: 52 lines
 
-template <int Bytes> struct Word { using type = uint4; };
-template <> struct Word<8> { using type = uint2; };
-template <> struct Word<4> { using type = uint32_t; };
-template <> struct Word<2> { using type = unsigned short; };
-template <> struct Word<1> { using type = unsigned char; };
-
-// Once: the data is not needed again, so that it is the first to leave the caches.
-template <bool Once, class P>
-__device__ inline P load(P const* from) {
-  using W = typename Word<(sizeof(P) < 16 ? sizeof(P) : 16)>::type;
-  constexpr int kWords = sizeof(P) / sizeof(W);
-  union Bits {
-    W word[kWords];
-    P pack;
-    __device__ Bits() {}
-  } bits;
-  UNROLL
-  for (int w = 0; w < kWords; ++w) {
-    W const* at = reinterpret_cast<W const*>(from) + w;
-    bits.word[w] = Once ? __ldcs(at) : *at;
-  }
-  return bits.pack;
-}
-
-template <bool Once, class P>
-__device__ inline void store(P* to, P const& pack) {
-  using W = typename Word<(sizeof(P) < 16 ? sizeof(P) : 16)>::type;
-  UNROLL
-  for (int w = 0; w < int(sizeof(P) / sizeof(W)); ++w) {
-    W const word = reinterpret_cast<W const*>(&pack)[w];
-    W* at = reinterpret_cast<W*>(to) + w;
-    if (Once) { __stcs(at, word); } else { *at = word; }
-  }
-}
-
-// A tensor's memory as packs of V elements.
-template <int V, class T>
-__device__ inline Pack<T, V> const* packs(T const* start) { return reinterpret_cast<Pack<T, V> const*>(start); }
-template <int V, class T>
-__device__ inline Pack<T, V>* packs(T* start) { return reinterpret_cast<Pack<T, V>*>(start); }
-
-// Whether packs of V elements may be moved from all of these on.
-template <int V, class... T>
-bool aligned(T const*... start) {
-  return ((reinterpret_cast<uintptr_t>(start) % std::min<size_t>(sizeof(T) * V, 16) == 0) && ...);
-}
-
-template <class T>
-__device__ inline T exchanged(T value, int mask) {
-  if constexpr (sizeof(T) < 4) {
-    return T(__shfl_xor_sync(~0u, int(value), mask));
-  } else {
-    return __shfl_xor_sync(~0u, value, mask);
-  }
-}
-
-// An extremum and where it stands.
-template <class T>
-struct Best {
-  T value;
-  int64_t index;
-};
-
-template <class T>
-__device__ inline Best<T> exchanged(Best<T> best, int mask) {
-  return {exchanged(best.value, mask), exchanged(best.index, mask)};
-}
-
-// Joins the values of all threads that share a row, in every one of them: within a warp by shuffles, then through the
-// shared memory of all the cluster's blocks that share it. `turn` alternates between rows, so that one barrier a
-// reduction is enough; `Slot` tells the kernel's reductions apart.
-// Across, a row's threads are kRows apart.
-template <int Slot, class T, class Join>
-__device__ inline T reduced(T value, Join join, [[maybe_unused]] int turn) {
-  if constexpr (kAcross) {
-    __shared__ __align__(16) char memory[2][kGroup][kRows][sizeof(T)];
-    auto const parts = reinterpret_cast<T(*)[kRows]>(&memory[turn]);  // (kGroup,kRows)
-    parts[threadIdx.x / kRows][threadIdx.x % kRows] = value;
-    __syncthreads();
-    if (threadIdx.x < kRows) {  // one thread a row: what all did would be worth a sixth of a long sweep
-      for (int part = 1; part < kGroup; ++part) { value = join(value, parts[part][threadIdx.x]); }
-      parts[0][threadIdx.x] = value;
-    }
-    __syncthreads();
-    return parts[0][threadIdx.x % kRows];
-  }
-  constexpr int kLanes = kGroup < 32 ? kGroup : 32;
-  UNROLL
-  for (int mask = kLanes / 2; mask > 0; mask /= 2) { value = join(value, exchanged(value, mask)); }
-  if constexpr (kGroup > 32 || kCluster > 1) {
-    constexpr int kWarps = (kGroup + 31) / 32, kParts = kWarps * kCluster;
-    __shared__ __align__(16) char memory[2][kThreads / kGroup][kParts][sizeof(T)];
-    int const lane = threadIdx.x % 32, warp = threadIdx.x % kGroup / 32;
-    T* parts = reinterpret_cast<T*>(&memory[turn][threadIdx.x / kGroup]);  // (kParts)
-    if constexpr (kCluster > 1) {
-#if __CUDA_ARCH__ >= 900
-      if (lane < kCluster) {
-        T* mine = parts + blockIdx.x % kCluster * kWarps + warp;
-        *static_cast<T*>(__cluster_map_shared_rank(mine, lane)) = value;
-      }
-      cluster_sync();
-#endif
-    } else {
-      if (lane == 0) { parts[warp] = value; }
-      __syncthreads();
-    }
-    value = parts[lane % kParts];
-    for (int part = lane + 32; part < kParts; part += 32) { value = join(value, parts[part]); }
-    constexpr int kLeft = kParts < 32 ? kParts : 32;
-    UNROLL
-    for (int mask = kLeft / 2; mask > 0; mask /= 2) { value = join(value, exchanged(value, mask)); }
-  }
-  return value;
-}
+// layer_norm: 67 lines
 
 __device__ inline void sweep0(float rA, float& rSum0) {
   rSum0 = rA;
@@ -176,13 +48,7 @@ __device__ inline void sweep2(float rA, float v1, float v6, float& rLayerNorm) {
   float const v8 = rA - v1;  // aten.layer_norm
   float const v9 = v8 * v6;  // aten.layer_norm
   rLayerNorm = v9;
-}
-struct JoinSum0 {
-  template <class T> __device__ T operator()(T a, T b) const { return T(a + b); }
-};
-struct JoinSum1 {
-  template <class T> __device__ T operator()(T a, T b) const { return T(a + b); }
-};
+// layer_norm: 7 lines
 
 template <int V>
 __global__ void __launch_bounds__(kThreads) rows(float const* pA, float* pLayerNorm) {
@@ -192,74 +58,22 @@ __global__ void __launch_bounds__(kThreads) rows(float const* pA, float* pLayerN
       Layout<Shape<Int<256 / V>, Int<64>>, Stride<_1, Int<256 / V>>>{});
   Tensor mLayerNorm = make_tensor(make_gmem_ptr(packs<V>(pLayerNorm)),  // (256/V,64)
       Layout<Shape<Int<256 / V>, Int<64>>, Stride<_1, Int<256 / V>>>{});
-  [[maybe_unused]] Index const thread = threadIdx.x % kGroup;
-  [[maybe_unused]] Index const rank = blockIdx.x % kShares;
-  constexpr int kPacks = kItems / V;  // of a row in a thread's registers
-  Index const start = rank * (kPacks * kGroup) + thread;
-  int const turn = 0;
-  Index const row = Index(blockIdx.x / kShares) * kRows + threadIdx.x / kGroup;
-  [[maybe_unused]] constexpr bool inside = true;
-  Index const r = row;
+// layer_norm: 8 lines
   Pack<float, V> rA[kPacks];
   UNROLL
   for (int u = 0; u < kPacks; ++u) {
     [[maybe_unused]] Index const i = start + u * kGroup;
     {
       rA[u] = load<kOnce>(&mA(i, r));
-    }
-  }
-  // sweep 0
-  float partSum0[V];
-  UNROLL
-  for (int k = 0; k < V; ++k) { partSum0[k] = float(0); }
-  UNROLL
-  for (int u = 0; u < kPacks; ++u) {
-    [[maybe_unused]] Index const i = start + u * kGroup;
-    {
-      UNROLL
-      for (int k = 0; k < V; ++k) {
-        float vSum0;
+// layer_norm: 13 lines
         sweep0(rA[u].lane[k], vSum0);
-        partSum0[k] = JoinSum0{}(partSum0[k], vSum0);
-      }
-    }
-  }
-  double totalSum0 = double(partSum0[0]);
-  UNROLL
-  for (int k = 1; k < V; ++k) { totalSum0 = JoinSum0{}(totalSum0, double(partSum0[k])); }
-  totalSum0 = reduced<0>(totalSum0, JoinSum0{}, turn);
-  float const vSum0 = float(totalSum0);  // aten.layer_norm
+// layer_norm: 9 lines
   float const v1 = vSum0 / 256.0f;  // aten.layer_norm
-  // sweep 1
-  float partSum1[V];
-  UNROLL
-  for (int k = 0; k < V; ++k) { partSum1[k] = float(0); }
-  UNROLL
-  for (int u = 0; u < kPacks; ++u) {
-    [[maybe_unused]] Index const i = start + u * kGroup;
-    {
-      UNROLL
-      for (int k = 0; k < V; ++k) {
-        float vSum1;
+// layer_norm: 11 lines
         sweep1(rA[u].lane[k], v1, vSum1);
-        partSum1[k] = JoinSum1{}(partSum1[k], vSum1);
-      }
-    }
-  }
-  double totalSum1 = double(partSum1[0]);
-  UNROLL
-  for (int k = 1; k < V; ++k) { totalSum1 = JoinSum1{}(totalSum1, double(partSum1[k])); }
-  totalSum1 = reduced<1>(totalSum1, JoinSum1{}, turn);
-  float const vSum1 = float(totalSum1);  // aten.layer_norm
+// layer_norm: 9 lines
   float const v3 = vSum1 / 256.0f;  // aten.layer_norm
-  float const v4 = v3 + 1e-05f;  // aten.layer_norm
-  float const v5 = std::sqrt(v4);  // aten.layer_norm
-  float const v6 = 1.0f / v5;  // aten.layer_norm
-  // sweep 2
-  UNROLL
-  for (int u = 0; u < kPacks; ++u) {
-    [[maybe_unused]] Index const i = start + u * kGroup;
-    {
+// layer_norm: 8 lines
       Pack<float, V> rLayerNorm;
       UNROLL
       for (int k = 0; k < V; ++k) {
@@ -272,27 +86,9 @@ __global__ void __launch_bounds__(kThreads) rows(float const* pA, float* pLayerN
   }
 }
 
-// Refuses a tensor that is not what this kernel was written for. Strides of extents of 1 mean nothing.
-void require(tvm::ffi::TensorView const& tensor, char const* name, std::initializer_list<int64_t> shape,
-             std::initializer_list<int64_t> strides, int code, int bits) {
-  bool same = tensor.ndim() == int(shape.size()) && tensor.dtype().code == code && tensor.dtype().bits == bits;
-  for (int dim = 0; same && dim < tensor.ndim(); ++dim) {
-    same = tensor.size(dim) == shape.begin()[dim] &&
-           (tensor.size(dim) <= 1 || tensor.stride(dim) == strides.begin()[dim]);
-  }
-  if (!same) {
-    TVM_FFI_THROW(ValueError) << name << " has another shape, strides or element type than this kernel was written for";
-  }
-}
+// layer_norm: 12 lines
 
-cudaStream_t stream_of(tvm::ffi::TensorView const& tensor) {
-  return static_cast<cudaStream_t>(TVMFFIEnvGetStream(tensor.device().device_type, tensor.device().device_id));
-}
-
-void launched() {
-  cudaError_t const error = cudaGetLastError();
-  if (error != cudaSuccess) { TVM_FFI_THROW(RuntimeError) << "the launch failed: " << cudaGetErrorString(error); }
-}
+// layer_norm: 8 lines
 
 }  // namespace kernels
 
