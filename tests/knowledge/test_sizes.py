@@ -117,6 +117,19 @@ def test_a_case_for_each_workload_is_a_move_and_other_sizes_still_go_by_the_loop
                 assert_close(got, function(*given), function(*map(_wide, given)), f"{name} at {sizes}")
 
 
+def test_sizes_that_agree_in_all_workloads_are_told_apart_by_one_more_trace(compiler: Compiler) -> None:
+    square, larger, apart = (
+        trace(lambda x: x.softmax(1), *rows(*sizes)) for sizes in ((64, 64), (128, 128), (128, 192))
+    )
+    draft = first_draft(square.model_copy(update={"others": (larger,), "apart": (apart,)}))
+    assert isinstance(draft, Draft)
+    kernel = compiler.build(draft.source)
+    for sizes in ((64, 64), (19, 131)):
+        given = rows(*sizes)
+        (got,) = call(kernel, trace(lambda x: x.softmax(1), *given), given)
+        assert_close(got, given[0].softmax(1), given[0].double().softmax(1), f"softmax at {sizes}")
+
+
 @pytest.mark.parametrize(
     ("function", "made", "why"),
     [
