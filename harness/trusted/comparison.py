@@ -78,10 +78,8 @@ def _with_small_ones(
     spreads = cache(lambda: spread_of(lambda given: bench.reference.run(given, replica), inputs, results))
     found = []
     for place, (error, wanted, got) in enumerate(zip(errors, expected, bench.memory.outputs(slot), strict=True)):
-        held = (
-            wanted.name in bench.facts.elementwise and got.is_floating_point() and wanted.oracle is not wanted.reference
-        )
-        if held:
+        exact = wanted.oracle is not wanted.reference
+        if exact and wanted.name in bench.facts.elementwise and got.is_floating_point():
             wrong, off = wrong_small_ones(got, wanted, partial(lambda at: spreads()[at], place))
             error = with_small_ones(error, wrong, off, got, wanted) if wrong.numel() else error
         found.append(error)
@@ -97,9 +95,8 @@ def compared_nearby(
     """
     expected = expected_of(bench, slot, distribution, results)
     errors = tuple(map(compare, bench.memory.outputs(slot), expected))
-    if bench.facts.steps or not any(
-        map(is_near_miss, errors, expected)
-    ):  # beside a step PyTorch's error may be anything
+    # Beside a step PyTorch's error may be anything.
+    if bench.facts.steps or not any(map(is_near_miss, errors, expected)):
         return expected, errors
     noise = [wanted.noise for wanted in expected]
     for likely in likely_nearby(bench, slot, distribution):

@@ -73,9 +73,10 @@ def held_out_variants(variants: Sequence[Variant], seed: int) -> Iterator[tuple[
 
 
 def variant_apart(variants: Sequence[Variant]) -> Variant | None:
-    """Sizes of which none is a multiple of another, where some are in all workloads; None where none are.
+    """Sizes in other proportions, where some have the same proportion in all workloads; None where none have.
 
-    Each is the smallest declared one times a prime of its own, since what a file divides by divides that, too.
+    A kernel's author cannot tell such sizes apart. Each becomes its smallest declared value times a prime of its own,
+    so that what divides that value divides the new one.
     """
     known = {name: values for name in variants[0].arguments if (values := _whole_numbers(variants, name))}
     columns = [[variant.arguments[name] for variant in variants] for name in known]

@@ -200,7 +200,7 @@ def _held_out(source: str, name: str, seen: list[Seen]) -> list[Seen]:
 
 
 def _apart(source: str, name: str, seen: list[Seen]) -> Traced | None:
-    """The forward at sizes that are no multiples of each other; None where it takes none, or the workloads tell."""
+    """The forward at sizes that the workloads do not tell apart; None where they do, or the file refuses such sizes."""
     variant = variant_apart([each.variant for each in seen])
     if variant is None:
         return None
