@@ -59,6 +59,11 @@ class ProcessState:
             self._teams.have(count)
             self._before = self._before[: -len(self._openmp)] + self._threads()
 
+    def enter(self, count: int) -> None:
+        """The same in a thread of its own, whose teams begin with the environment's number and end with the thread."""
+        if self._teams is not None:
+            self.have_threads(count or self._teams.usual)
+
     def have_usually(self, count: int) -> None:
         """Let so many be what OpenMP's teams have whenever nobody asks for others, or with 0 as many as they began
         with."""

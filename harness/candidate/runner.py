@@ -304,7 +304,8 @@ def _called(library: Library, place: Place, calls: list[Any], order: dict[str, A
     def go() -> None:
         if order["elsewhere"]:
             place.enter_elsewhere(library.runtime)
-        if order["threads"]:
+            state.enter(order["threads"])
+        elif order["threads"]:
             state.have_threads(order["threads"])
         answers.append(_go(library, place, calls, order, state))
 
@@ -329,8 +330,7 @@ def _together(
 
     def enter() -> None:
         place.enter_elsewhere(library.runtime)
-        if order["threads"]:
-            state.have_threads(order["threads"])
+        state.enter(order["threads"])
 
     def call(slots: list[int]) -> bytes:
         return _go(library, place, calls, order | {"go": slots}, state)

@@ -10,6 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from bench.duels import main, opponents, prepared, said, spinning, wrong
+from harness.nouns.caller import CALLERS
 from harness.nouns.verdict import HeadToHead, Interval
 from harness.processes.trusted_child import usable_threads
 from harness.trusted.timing.bursts import kernel_burst
@@ -76,6 +77,9 @@ def test_the_system_tells_what_a_caged_kernel_spends_and_on_which_threads():
             alone = spent(1)
             assert alone.beside_s < 0.1 * alone.cpu_s, "the team's threads sleep"
         assert 0 < incumbent.kernel.link.message_s < alone.cpu_s
+        with bench.link.running():
+            for caller in CALLERS:
+                bench.link.call([0], 20.0, caller=caller)  # a late trial amid such rounds is no change of the process
         if usable_threads() > 1:
             again = spent(0)
             assert again.beside_s > 0.1 * again.cpu_s, "teams are as they began"
