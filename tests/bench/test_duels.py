@@ -85,6 +85,7 @@ def test_the_system_tells_what_a_caged_kernel_spends_and_on_which_threads():
             assert again.beside_s > 0.1 * again.cpu_s, "teams are as they began"
 
 
+@pytest.mark.alone
 def test_a_gain_of_three_is_seen_beside_neighbours_that_never_rest(tmp_path: Path):
     app = typer.Typer()
     app.command()(main)
