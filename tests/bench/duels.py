@@ -1,9 +1,9 @@
 """`python -m bench.duels`: how often is a kernel taken for faster, or slower, than itself while neighbours compute?
 
 Two sources differ by a branch that no call takes, so that their machine code is not identical and they do meet; with
-`--gain 1.3` one of them takes about so many times as long. Each duel is the judge's own, of 16 to 120 rounds; so many
-in a row have the same two processes, in cages as ever. 500 take about a quarter of an hour where nothing but the
-neighbours runs. Stopped, it goes on where it was by the same command.
+`--gain 1.3` one of them computes that many times as many elements, some of them again. Each duel is the judge's own, of
+16 to 120 rounds; so many in a row have the same two processes, in cages as ever. 500 take about a quarter of an hour
+where nothing but the neighbours runs. Stopped, it goes on where it was by the same command.
 """
 
 from __future__ import annotations
@@ -73,15 +73,15 @@ void run(tvm::ffi::TensorView x, tvm::ffi::TensorView output) {{
     float* out = static_cast<float*>(output.data_ptr());
     const int64_t count = x.numel();
 #pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < count; ++i) {{
-        for (volatile int k = 0; k < {steps}; ++k) continue;
-        out[i] = in[i] / (1.0f + std::fabs(in[i]));
+    for (int64_t i = 0; i < count + count * {extra} / 1000; ++i) {{
+        for (volatile int k = 0; k < 10; ++k) continue;
+        const int64_t at = i % count;
+        out[at] = in[at] / (1.0f + std::fabs(in[at]));
     }}
 }}
 
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
 """
-STEPS = 10
 IN_A_ROW = 5
 TIMING_S = 1.0
 """As a verdict's."""
@@ -134,8 +134,8 @@ def prepared(elements: int, gain: float) -> tuple[LocalJudge, Task, list[Candida
     terms = Terms(resolve_tier("auto"), timing_s=TIMING_S, trials=1, rotation_bytes=ROTATION_BYTES)
     judge = LocalJudge(CpuTarget(), terms)
     pair = [
-        Candidate(source=KERNEL.format(twin=twin, steps=steps), target="cpu", author="bench:duels")
-        for twin, steps in (("", STEPS), ("if (x.ndim() == 7) return;", round(STEPS * gain)))
+        Candidate(source=KERNEL.format(twin=twin, extra=extra), target="cpu", author="bench:duels")
+        for twin, extra in (("", 0), ("if (x.ndim() == 7) return;", round(1000 * (gain - 1))))
     ]
     return judge, judge.describe(TASK.format(elements=elements), name="softsign"), pair
 

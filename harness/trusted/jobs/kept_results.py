@@ -19,13 +19,13 @@ from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import digest, require_same_inputs
 
 SAID = "Called on inputs as timed ones are, few of which differ from those of the call before"
-PARTS = 4
-"""Arguments are changed all at once, then in so many parts."""
+PARTS, TIMES = 4, 2
+"""Arguments are changed all at once, then in so many parts, each so often: some changes lie where a sample looks."""
 TRIES = 4
 """A change that the reference's outputs do not show, as when no row's largest element is another, is made again."""
 WHOLE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 """An integer type of so many bytes."""
-LIMIT_S, CALLS = 2.0, 18
+LIMIT_S, CALLS = 1.0, 18
 """About so long parts take, each as long as so many of the reference's calls: of a large task there are fewer. No clock
 ends them, for a busy machine would let pass what another refuses."""
 
@@ -39,8 +39,8 @@ def require_new_results(bench: Bench, outputs: TimedOutputs, slot: int, timeout_
     names = bench.touchable()
     random.shuffle(names)
     size = -(-len(names) // PARTS)
-    parts = [names[first : first + size] for first in range(0, len(names), size)] if len(names) > 1 else []
-    few = parts[: int(LIMIT_S / (CALLS * _usual_s(bench, slot)))]
+    parts = [names[first : first + size] for first in range(0, len(names), size or 1)]
+    few = (parts * TIMES)[: int(LIMIT_S / (CALLS * _usual_s(bench, slot)))]
     mark = _mark(bench, slot)
     for part in [names, *few] if names else []:
         for change, moves in product((bench.touch, bench.touch, bench.replace_stretch), (False, True)):
