@@ -149,7 +149,7 @@ def say_decision(step: Step) -> str:
         return decision if step.candidate_speedup is not None and step.agent == "tester" else ""
     met = step.head_to_head
     if met.identical:
-        return f"{decision}, the machine code of the best before it"
+        return decision if step.message else f"{decision}, the machine code of the best before it"
     return f"{decision}, {met.speedup:.2f}x the best before it {met.within}"
 
 

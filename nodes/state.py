@@ -122,8 +122,9 @@ class Step(Frozen):
     """One line of the run's history. `speedup` is the best so far after this step, absent before the first pass.
 
     The steps of sweeper, tester and repairer repeat the move that they belong to. `variants` are what a sweep tried.
-    A test's `head_to_head` is the one against the best kernel of that time. `undecided`: the kernel is right and was
-    not kept, and may be faster all the same.
+    A test's `head_to_head` is the one against the best kernel of that time, or an earlier one of the same
+    `machine_code`, which was not judged again. `undecided`: the kernel is right and was not kept, and may be faster all
+    the same.
     """
 
     depth: int
@@ -139,6 +140,7 @@ class Step(Frozen):
     improved: bool = False
     undecided: bool = False
     head_to_head: HeadToHead | None = None
+    machine_code: str = ""
     usage: Usage = Usage()
     variants: tuple[Variant, ...] = ()
 

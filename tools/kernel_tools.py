@@ -102,6 +102,11 @@ class KernelTools:
         profile = self._judge.profile(self._task, candidate, verdict)
         return render(profile), profile
 
+    def built(self, source: str) -> Build | None:
+        """The kernel's build, which is at hand from then on; None where the screen refuses the source."""
+        candidate = self._candidate(source)
+        return None if self._judge.screen(self._task, candidate) else self._build(candidate)
+
     def sanitize(self, source: str) -> tuple[str, tuple[SanitizerRun, ...]]:
         """Watch the kernel, right or wrong, by the target's sanitizers. `ToolException` where the screen refuses it."""
         candidate = self._candidate(source)

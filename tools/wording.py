@@ -78,9 +78,8 @@ def say_other_clocks(timing: Timing) -> list[str]:
 
 
 def _said(headline: Headline, baseline: str, *, whose: bool = True) -> str:
-    interval = headline.interval
     words = (
-        f"{headline.speedup:.2f}x over {baseline} (95 % interval {interval.low:.2f} to {interval.high:.2f}): "
+        f"{headline.speedup:.2f}x over {baseline} (95 % interval {headline.interval.said()}): "
         f"{headline.ms:.4g} ms against {headline.baseline_ms:.4g} ms"
     )
     return f"{words}, {headline.whose}" if whose else words
@@ -100,7 +99,7 @@ def say_duel(met: HeadToHead) -> str:
     """How a kernel did against the best one of its time."""
     if met.identical:
         return "identical machine code to the best"
-    return f"{met.speedup:.2f}x over the best, {met.interval.low:.2f} to {met.interval.high:.2f}{met.by}"
+    return f"{met.speedup:.2f}x over the best, {met.interval.said()}{met.by}"
 
 
 def say_compiled(timing: Timing) -> str:
@@ -108,17 +107,15 @@ def say_compiled(timing: Timing) -> str:
     compiled = timing.compiled
     if compiled is None:
         return timing.compiled_failure
-    low, high = compiled.interval.low, compiled.interval.high
-    return f"{compiled.speedup:.2f}x over torch.compile ({low:.2f} to {high:.2f}): {compiled.ms:.3g} ms."
+    return f"{compiled.speedup:.2f}x over torch.compile ({compiled.interval.said()}): {compiled.ms:.3g} ms."
 
 
 def say_timing(timing: Timing, target: TargetName) -> str:
     """Medians and speed-up with its interval. On a GPU the processor's threads say nothing of PyTorch's time."""
-    interval = timing.speedup_interval
     threads = "" if on_gpu(target) else f" on {timing.threads} threads"
     words = (
         f"{timing.candidate_ms:.4g} ms a call against {timing.baseline_ms:.4g} ms of {timing.baseline} PyTorch"
-        f"{threads}: {timing.speedup:.3f}x (95 % interval {interval.low:.3f} to {interval.high:.3f})."
+        f"{threads}: {timing.speedup:.3f}x (95 % interval {timing.speedup_interval.said(3)})."
     )
     return words if timing.head_to_head is None else f"{words} {_met(timing.head_to_head, 'the best kernel before it')}"
 
@@ -134,7 +131,7 @@ def _met(met: HeadToHead, other: str) -> str:
         return f"It is the machine code of {other}: no gain, and no head-to-head was run."
     return (
         f"Against {other}, in the same rounds: {met.speedup:.3f}x "
-        f"({met.interval.low:.3f} to {met.interval.high:.3f}){met.by}{UNDECIDED if met.outcome == 'undecided' else ''}."
+        f"({met.interval.said(3)}){met.by}{UNDECIDED if met.outcome == 'undecided' else ''}."
     )
 
 

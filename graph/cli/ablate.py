@@ -77,7 +77,7 @@ def _show(ablation: Ablation, path: Path, console: Console, *, as_json: bool) ->
     lines = []
     for schedule in ablation.schedules:
         best = schedule.best
-        speedup = f"{best.speedup:.2f}x ({best.low:.2f} to {best.high:.2f})" if best else "no kernel"
+        speedup = f"{best.speedup:.2f}x ({best.told})" if best else "no kernel"
         judged, profiles = str(len(schedule.points)), str(schedule.profiles)
         lines.append((str(schedule.profile_from), speedup, str(schedule.depth), judged, profiles))
     head = ("profile from depth", "best", "depth", "judged", "profiles")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from harness.nouns.frozen import Frozen, SanitizedText
-from harness.nouns.verdict import Status
+from harness.nouns.verdict import Measure, Outcome, Status
 
 TaskDigest = Annotated[str, Field(description="the task's digest: other tools take it")]
 KernelDigest = Annotated[str, Field(description="the kernel's digest: other tools take it instead of its source")]
@@ -43,17 +43,21 @@ class Compiled(Frozen):
 
 
 class Meeting(Frozen):
-    """A kernel beside another one in the same rounds: how many times as fast, with the 95 % interval."""
+    """A kernel beside another one in the same rounds: how many times as fast, with the 99.5 % interval."""
 
     against: KernelDigest
     speedup: float
-    low: float
-    high: float
-    outcome: Literal["faster", "not faster", "undecided"]
+    low: float | None = Field(description="null, as is high, after too few rounds to tell")
+    high: float | None
+    rounds: int = Field(description="0: both are the same machine code, and nothing was run")
+    measure: Measure = Field(description="what decided: wall time, or CPU time on one thread beside busy neighbours")
+    alone: str = Field(default="", description="why CPU time could not decide what wall time did not")
+    outcome: Outcome
 
 
 class Judged(Frozen):
-    """A verdict. Speed-ups are over eager PyTorch, with a 95 % interval; absent unless the status is passed."""
+    """A verdict. Speed-ups are over eager PyTorch, with a 95 % interval; absent unless the status is passed, the
+    interval after too few rounds as well."""
 
     kernel: KernelDigest
     status: Status

@@ -19,7 +19,7 @@ from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import UserError
 from harness.nouns.task import Task
-from harness.nouns.verdict import Verdict
+from harness.nouns.verdict import HeadToHead, Interval, Verdict
 from harness.profile.render import render
 from harness.wire.entry import stub
 from nodes.history import outcome_against
@@ -254,30 +254,41 @@ class Desk:
         self, shelf: Shelf, candidate: Candidate, verdict: Verdict, earlier: str | None = None
     ) -> answers.Judged:
         timing, met = verdict.timing, verdict.timing.head_to_head if verdict.timing else None
+        low, high = _ends(timing.speedup_interval if timing else None)
         best = shelf.best
         return answers.Judged(
             kernel=candidate.digest,
             status=verdict.status,
             check=verdict.check,
             speedup=timing.speedup if timing else None,
-            low=timing.speedup_interval.low if timing else None,
-            high=timing.speedup_interval.high if timing else None,
+            low=low,
+            high=high,
             kernel_ms=timing.candidate_ms if timing else None,
             baseline_ms=timing.baseline_ms if timing else None,
             floor_ms=floor_ms(shelf.task, self.judge.facts(), verdict) if timing else None,
-            meeting=answers.Meeting(
-                against=met.incumbent,
-                speedup=met.speedup,
-                low=met.interval.low,
-                high=met.interval.high,
-                outcome=met.outcome,
-            )
-            if met
-            else None,
+            meeting=_meeting(met) if met else None,
             is_best=best is not None and best.candidate.digest == candidate.digest,
             earlier=earlier,
             words=(_AGAIN if earlier else "") + say_verdict(verdict, self.judge.device.target),
         )
+
+
+def _meeting(met: HeadToHead) -> answers.Meeting:
+    low, high = _ends(met.interval)
+    return answers.Meeting(
+        against=met.incumbent,
+        speedup=met.speedup,
+        low=low,
+        high=high,
+        rounds=met.rounds,
+        measure=met.measure,
+        alone=met.alone,
+        outcome=met.outcome,
+    )
+
+
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    return (None, None) if interval is None or interval.is_open else (interval.low, interval.high)
 
 
 _AGAIN = (

@@ -58,8 +58,8 @@ def _verdict_of(acceptance: Acceptance, stays: str) -> list[str]:
     if acceptance.speedup is None or acceptance.interval is None:
         return [f"{stays} {acceptance.reason}", *_form(acceptance)]
     said = (
-        f"{acceptance.speedup:.2f}x over eager (95 % interval {acceptance.interval.low:.2f} to "
-        f"{acceptance.interval.high:.2f}): {acceptance.ms:.3g} ms against {acceptance.eager_ms:.3g} ms, "
+        f"{acceptance.speedup:.2f}x over eager (95 % interval {acceptance.interval.said()}): "
+        f"{acceptance.ms:.3g} ms against {acceptance.eager_ms:.3g} ms, "
         f"{acceptance.rounds} rounds by turns. Outputs held against {acceptance.oracle}."
     )
     told = [said if acceptance.accepted else f"{stays} {said} {acceptance.reason}"]
@@ -120,7 +120,7 @@ def _row(
 def _factor(speedup: float | None, interval: Interval | None) -> str:
     if speedup is None or interval is None:
         return ""
-    return f"{speedup:.2f}x ({interval.low:.2f} to {interval.high:.2f})"
+    return f"{speedup:.2f}x ({interval.said()})"
 
 
 def _fate(outcome: RegionOutcome | None, inside: Inside | None, accepted: bool) -> str:

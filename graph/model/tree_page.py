@@ -71,9 +71,8 @@ def _headline(acceptance: Acceptance | None, *, ended: bool) -> dict[str, Any]:
     """The number at the head: how much faster the model that is handed out is."""
     if acceptance is None or not acceptance.accepted or acceptance.interval is None:
         return {"number": "nothing faster" if ended else "not ended yet", "quiet": "", "improved": False}
-    low, high = acceptance.interval.low, acceptance.interval.high
     return {
         "number": f"{acceptance.speedup:.2f}x",
-        "quiet": f"the whole model over eager, 95 % interval {low:.2f} to {high:.2f}, {acceptance.rounds} rounds",
+        "quiet": f"the whole model over eager, 95 % interval {acceptance.interval.said()}, {acceptance.rounds} rounds",
         "improved": True,
     }

@@ -40,7 +40,7 @@ def headline(comparison: Comparison) -> str:
     low, high = ratio.interval.low, ratio.interval.high
     told = "" if low > 1 or high < 1 else ": not told apart"
     words = f"The second kernel is {ratio.speedup:.2f}x as fast as the first"
-    return f"{words} ({sure:g} % interval {_told(low, high)}){told}."
+    return f"{words} ({sure:g} % interval {ratio.interval.said()}){told}."
 
 
 def facts(comparison: Comparison) -> list[tuple[str, tuple[str, str]]]:
@@ -57,7 +57,7 @@ def _facts(run: RunRecord) -> list[tuple[str, str]]:
         ("outcome", run.outcome),
         ("verdict", f"{last.status}{': ' + last.check if last.check else ''}" if last else "none"),
         ("speed-up", f"{timing.headline.speedup:.2f}x over {timing.baseline}" if timing else ""),
-        ("95 % interval", _told(timing.headline.interval.low, timing.headline.interval.high) if timing else ""),
+        ("95 % interval", timing.headline.interval.said() if timing else ""),
         ("kernel ms", f"{timing.headline.ms:.4g}" if timing else ""),
         ("baseline ms", f"{timing.headline.baseline_ms:.4g}" if timing else ""),
         ("measured", f"{timing.headline.whose}, {timing.headline.rounds} rounds" if timing else ""),
@@ -74,7 +74,3 @@ def _facts(run: RunRecord) -> list[tuple[str, str]]:
         ("cost", run.usage.cost),
         ("ended because", run.stop_reason),
     ]
-
-
-def _told(low: float, high: float) -> str:
-    return f"{low:.2f} to {high:.2f}"

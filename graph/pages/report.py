@@ -208,7 +208,7 @@ def _worth(step: Step, test: Step | None) -> Worth:
     made = test.head_to_head if test else None
     return Worth(
         move=step.move,
-        then=_factor(made.speedup, made.interval.low, made.interval.high) + made.by if made else "",
+        then=_factor(made.speedup, made.interval) + made.by if made else "",
         now=_against(step.head_to_head) if step.head_to_head else "",
         why=step.message or ("" if step.head_to_head else "They did not meet in the same rounds."),
     )
@@ -216,11 +216,11 @@ def _worth(step: Step, test: Step | None) -> Worth:
 
 def _against(met: HeadToHead) -> str:
     """The whole against what is left without the move: the head-to-head was the other way round."""
-    return _factor(1 / met.speedup, 1 / met.interval.high, 1 / met.interval.low) + met.by
+    return _factor(1 / met.speedup, met.interval.inverse) + met.by
 
 
-def _factor(speedup: float, low: float, high: float) -> str:
-    return f"{speedup:.2f}x ({low:.2f} to {high:.2f})"
+def _factor(speedup: float, interval: Interval) -> str:
+    return f"{speedup:.2f}x ({interval.said()})"
 
 
 # -- What was said to the models and what they answered, by the step of the run that it belongs to --------------------

@@ -10,7 +10,7 @@ from graph.runs.folder import RUNS, Manifest, RunFolder, create, new_id, reopen
 from graph.runs.record import RunRecord
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import Frozen
-from harness.nouns.verdict import Status
+from harness.nouns.verdict import Interval, Status
 from nodes.settings import Gates, Settings
 from nodes.state import Step, TaskInput
 
@@ -33,6 +33,11 @@ class Point(Frozen):
     improved: bool = False
     best: float | None = None
     profiled: bool = False
+
+    @property
+    def told(self) -> str:
+        """The interval, in words."""
+        return Interval(low=self.low, high=self.high).said() if self.low and self.high else ""
 
 
 class Schedule(Frozen):

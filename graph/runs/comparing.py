@@ -48,7 +48,7 @@ class Duel(Frozen):
 
     def __str__(self) -> str:
         """As 1.31x (1.10 to 1.67)."""
-        return f"{self.speedup:.2f}x ({self.interval.low:.2f} to {self.interval.high:.2f})"
+        return f"{self.speedup:.2f}x ({self.interval.said()})"
 
 
 class Difference(Frozen):
@@ -147,8 +147,7 @@ def _met(run: RunRecord, kernel: str, other: str) -> Duel | None:
     if (met := _judged_against(run, kernel, other)) is not None:
         return Duel(speedup=met.speedup, interval=met.interval)
     if (met := _judged_against(run, other, kernel)) is not None:
-        low, high = 1 / met.interval.high, 1 / met.interval.low
-        return Duel(speedup=1 / met.speedup, interval=Interval(low=low, high=high))
+        return Duel(speedup=1 / met.speedup, interval=met.interval.inverse)
     return None
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from graph.runs.machine import Machine
 from graph.runs.suite_record import Figures, Row, SuiteRecord, figures, ratio
-from harness.nouns.verdict import Interval, Timing, precision_on
+from harness.nouns.verdict import Timing, precision_on
 from nodes.state import money
 from tools.wording import say_tolerance
 
@@ -192,7 +192,7 @@ def _line(row: Row) -> tuple[str, ...]:
         row.name,
         STATUS[row.status],
         f"{timing.headline.speedup:.2f}x" if timing else "",
-        interval(timing.headline.interval) if timing else "",
+        timing.headline.interval.said() if timing else "",
         timing.headline.clock if timing else "",
         _over_compile(row.beside_compiled),
         f"{timing.headline.ms:.3f}" if timing else "",
@@ -227,12 +227,7 @@ def _over_compile(timing: Timing | None) -> str:
         return ""
     if timing.compiled is None:
         return "none" if timing.compiled_failure else ""
-    return f"{timing.compiled.speedup:.2f}x ({interval(timing.compiled.interval)})"
-
-
-def interval(found: Interval) -> str:
-    """An interval as a reader writes it."""
-    return f"{found.low:.2f} to {found.high:.2f}"
+    return f"{timing.compiled.speedup:.2f}x ({timing.compiled.interval.said()})"
 
 
 def _figures(name: str, found: Figures) -> tuple[str, ...]:

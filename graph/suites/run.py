@@ -22,7 +22,7 @@ from graph.driving.loop import compare, drive
 from graph.runs.machine import this_machine
 from graph.runs.progress import DOING, Now, Observer, Quiet
 from graph.runs.suite_record import Row, RowStatus, SuiteRecord, SuiteTask, waiting
-from graph.runs.tables import STATUS, interval
+from graph.runs.tables import STATUS
 from graph.suites.folder import SuiteFolder, SuiteManifest
 from harness.judging.protocol import OpenJudge
 from harness.nouns.device_facts import DeviceFacts
@@ -308,7 +308,7 @@ def line(row: Row, done: int, total: int) -> Text:
         return text
     floor = f"{row.floor_said} of the floor" if row.floor_share is not None else row.floor_said
     text.append(
-        f"  {row.timing.headline.speedup:>6.2f}x ({interval(row.timing.headline.interval)})  "
+        f"  {row.timing.headline.speedup:>6.2f}x ({row.timing.headline.interval.said()})  "
         f"{row.timing.headline.ms:.4g} ms  {floor}  depth {row.depth}  {row.seconds:.0f} s"
         + (f"  {row.usage.cost}" if row.usage.tokens else "")
     )

@@ -100,6 +100,7 @@ def _head_to_head(head_to_heads: list[HeadToHead]) -> HeadToHead:
             "interval": _interval([(head_to_head.speedup, head_to_head.interval) for head_to_head in head_to_heads]),
             "rounds": min(head_to_head.rounds for head_to_head in head_to_heads),
             "measure": measures.pop() if len(measures) == 1 else "wall and CPU time",
+            "alone": next((head_to_head.alone for head_to_head in head_to_heads if head_to_head.alone), ""),
         }
     )
 

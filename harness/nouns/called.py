@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from pydantic import Field
 
 from harness.nouns.frozen import Frozen, SanitizedText
+
+OPEN = 100.0
+"""An interval whose ends are so many times apart says nothing."""
+TOO_FEW = "open: too few rounds"
 
 
 class Interval(Frozen):
@@ -12,6 +18,20 @@ class Interval(Frozen):
 
     low: float
     high: float
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it leaves everything open, as that of very few rounds does."""
+        return self.high >= OPEN * self.low
+
+    def said(self, digits: int = 2, between: str = " to ") -> str:
+        """In words: its ends, or that nobody knows."""
+        return TOO_FEW if self.is_open else f"{self.low:.{digits}f}{between}{self.high:.{digits}f}"
+
+    @property
+    def inverse(self) -> Self:
+        """That of the other side's factor."""
+        return type(self)(low=1 / self.high, high=1 / self.low)
 
 
 class AsCalled(Frozen):

@@ -117,8 +117,7 @@ class Timing(Event):
     @property
     def words(self) -> str:
         over = " over the best" if self.incumbent else ""
-        low, high = self.interval.low, self.interval.high
-        return f"timing, {self.rounds} rounds: {self.speedup:.2f}x{over} ({low:.2f}-{high:.2f})"
+        return f"timing, {self.rounds} rounds: {self.speedup:.2f}x{over} ({self.interval.said(between='-')})"
 
 
 class Profiling(Event):

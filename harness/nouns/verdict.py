@@ -129,7 +129,8 @@ class HeadToHead(Frozen):
     quarter (`timing.statistics`); `incumbent_ms` is the median. `rounds` are those that decided: two kernels that
     cannot be told apart go on without the baselines. There are none where both are the same machine code: then nothing
     was run, and the ratio is 1. `measure`: wall time, whose interval allows for what threads waited for a processor;
-    or, where that decides nothing, what each kernel computes on one thread.
+    or, where that decides nothing, what each kernel computes on one thread. `alone` says why that could not be asked,
+    where it was needed.
     """
 
     incumbent: str = Field(description="the earlier kernel's digest")
@@ -138,6 +139,7 @@ class HeadToHead(Frozen):
     interval: Interval
     rounds: int = Field(ge=0)
     measure: Measure = "wall time"
+    alone: str = Field(default="", description="why CPU time could not decide what wall time did not")
 
     @classmethod
     def of_identical(cls, incumbent: str, ms: float) -> Self:
@@ -151,13 +153,15 @@ class HeadToHead(Frozen):
 
     @property
     def by(self) -> str:
-        """What follows its figures wherever they are shown: the measure, where it is not wall time alone."""
+        """What follows its figures wherever they are shown: the measure, where it is not wall time as ever."""
+        if self.alone and self.outcome == "undecided":
+            return f", by wall time alone, for {self.alone}"
         return "" if self.measure == "wall time" else f", by {self.measure}"
 
     @property
     def within(self) -> str:
         """The interval in words, and by what."""
-        return f"({self.interval.low:.2f} to {self.interval.high:.2f}){self.by}"
+        return f"({self.interval.said()}){self.by}"
 
     @property
     def outcome(self) -> Outcome:

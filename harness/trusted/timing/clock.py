@@ -33,7 +33,7 @@ from harness.trusted.timing.bursts import (
     touched_burst,
 )
 from harness.trusted.timing.compiled import CompiledReference
-from harness.trusted.timing.duels import Taken, comparable, head_to_head
+from harness.trusted.timing.duels import Taken, head_to_head, incomparable
 from harness.trusted.timing.neighbours import Reading, how_busy, observe
 from harness.trusted.timing.statistics import faster_half_ratio, median_ratio
 from harness.trusted.timing.timed_outputs import TimedOutputs
@@ -380,7 +380,7 @@ def fought_alone(
         return {name: head_to_head(*pair) for name, pair in pairs.items()}
 
     def is_open(found: Mapping[str, HeadToHead]) -> bool:
-        return any(found[name].outcome == "undecided" and comparable(*pair[1:]) for name, pair in pairs.items())
+        return any(found[name].outcome == "undecided" and not incomparable(*pair[1:]) for name, pair in pairs.items())
 
     if not is_open(found := met()):
         return found

@@ -80,7 +80,11 @@ def head_to_head(incumbent: str, theirs: Taken, ours: Taken) -> HeadToHead:
     thread and use their threads alike. Of two that decide nothing the narrower is told.
     """
     met = _by_wall_time(incumbent, theirs, ours)
-    by_cpu = _by_cpu_time(incumbent, theirs, ours) if met.outcome == "undecided" else None
+    if met.outcome != "undecided":
+        return met
+    if why := incomparable(theirs, ours):
+        return met.model_copy(update={"alone": why}) if theirs.told and ours.told else met  # as on a GPU
+    by_cpu = _by_cpu_time(incumbent, theirs, ours)
     if by_cpu is None or (by_cpu.outcome == "undecided" and _width(by_cpu) > _width(met)):
         return met
     return by_cpu
@@ -98,8 +102,8 @@ def _by_wall_time(incumbent: str, theirs: Taken, ours: Taken) -> HeadToHead:
 
 
 def _by_cpu_time(incumbent: str, theirs: Taken, ours: Taken) -> HeadToHead | None:
-    """None where the two did not compute on one thread each, or use their threads otherwise."""
-    if not comparable(theirs, ours) or not ours.alone_s:
+    """None where the two have not computed on one thread each."""
+    if not ours.alone_s:
         return None
     speedup, interval = faster_half_ratio(theirs.alone_s, ours.alone_s, QUARTER)
     return _met(incumbent, theirs, speedup, interval, len(ours.alone_s), "CPU time")
@@ -118,12 +122,17 @@ def _met(
     )
 
 
-def comparable(theirs: Taken, ours: Taken) -> bool:
-    """Whether what two kernels compute on one thread says which one is faster: the system tells it, they have one
-    thread when they are asked to, and with all threads they leave the same share of the work to the others."""
-    if not (theirs.told and ours.told) or any(_above(each.alone_beside, BESIDE) for each in (theirs, ours)):
-        return False
-    return abs(median(theirs.beside) - median(ours.beside)) <= OTHER_TEAM
+def incomparable(theirs: Taken, ours: Taken) -> str:
+    """Why what two kernels compute on one thread does not say which one is faster; empty where it does: the system
+    tells it, they have one thread when they are asked to, and with all threads they leave the same share of the work to
+    the others."""
+    if not (theirs.told and ours.told):
+        return "the system does not tell CPU time"
+    if any(_above(each.alone_beside, BESIDE) for each in (theirs, ours)):
+        return "one of them has threads of its own"
+    if abs(median(theirs.beside) - median(ours.beside)) > OTHER_TEAM:
+        return "they share their work out among threads otherwise"
+    return ""
 
 
 def _above(shares: Sequence[float], limit: float) -> bool:

@@ -79,6 +79,7 @@ def test_the_best_kernel_is_who_beats_the_one_before(agent, task):
     slower = agent("verify_kernel", task=task, source=kernel("passed 1.2x"))
     assert not slower["is_best"]
     assert (slower["meeting"]["against"], slower["meeting"]["outcome"]) == (first["kernel"], "not faster")
+    assert (slower["meeting"]["measure"], slower["meeting"]["rounds"]) == ("wall time", 9)
     faster = agent("verify_kernel", task=task, source=kernel("passed 3x"), against=slower["kernel"])
     assert faster["meeting"]["against"] == slower["kernel"]
     assert faster["is_best"]
@@ -86,6 +87,14 @@ def test_the_best_kernel_is_who_beats_the_one_before(agent, task):
     assert standing["best"] == faster["kernel"]
     assert [each["speedup"] for each in standing["tried"]] == [1.5, 1.2, 3.0]
     assert agent("kernel_source", task=task)["source"] == kernel("passed 3x")
+
+
+def test_a_meeting_of_too_few_rounds_has_no_interval(agent, task):
+    agent("verify_kernel", task=task, source=kernel("passed 1.5x"))
+    met = agent("verify_kernel", task=task, source=kernel("passed 1.6x 197%"))
+    assert (met["meeting"]["low"], met["meeting"]["high"], met["meeting"]["outcome"]) == (None, None, "undecided")
+    assert (met["low"], met["high"]) == (None, None)
+    assert "open: too few rounds" in met["words"] and "0.0" not in met["words"]
 
 
 def test_a_failure_says_what_a_repair_can_start_from(agent, task):

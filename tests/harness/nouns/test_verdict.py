@@ -145,3 +145,14 @@ def test_a_time_may_be_short_but_not_nothing(noun, fields, field):
     assert getattr(noun(**(fields | {field: 1e-9})), field) == 1e-9
     with pytest.raises(ValidationError):
         noun(**(fields | {field: 0}))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"), [(0.98, 1.1, "0.98 to 1.10"), (0.0006, 1721.9, "open: too few rounds"), (0, 1, None)]
+)
+def test_an_interval_that_leaves_everything_open_is_no_pair_of_numbers(low, high, said):
+    interval = Interval(low=low, high=high)
+    said = said or "open: too few rounds"
+    assert interval.said() == said
+    met = HeadToHead(incumbent="a", incumbent_ms=1.0, speedup=1.0, interval=interval, rounds=6)
+    assert met.within == f"({said})"

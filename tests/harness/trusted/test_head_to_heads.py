@@ -98,9 +98,14 @@ def told_rounds(ours, theirs):
     return rounds
 
 
-def fought(ours, theirs):
+def duel(ours, theirs):
     met = clock._fought_out("r", told_rounds(ours, theirs), 60.0)
     assert ours.threads == theirs.threads == 0, "teams are as they began"
+    return met
+
+
+def fought(ours, theirs):
+    met = duel(ours, theirs)
     return met.outcome, met.measure
 
 
@@ -126,8 +131,17 @@ def test_where_nobody_waits_wall_time_decides_and_more_threads_win():
 
 def test_what_uses_its_threads_otherwise_is_not_held_to_cpu_time():
     """It computes as much, or spins where it was asked for one thread: that says nothing of what a caller waits for."""
-    assert fought(Told(1.0, 3.0, share=0.5), Told(1.0, 3.0, share=0.0, seed=4))[0] == "undecided"
-    assert fought(Told(1.0, 3.0, obeys=False), Told(1.1, 3.0, seed=4)) == ("undecided", "wall time")
+    threads = duel(Told(1.0, 3.0, share=0.5), Told(1.0, 3.0, share=0.0, seed=4))
+    assert (threads.outcome, threads.measure) == ("undecided", "wall time")
+    assert threads.within.endswith("), by wall time alone, for they share their work out among threads otherwise")
+    own = duel(Told(1.0, 3.0, obeys=False), Told(1.1, 3.0, seed=4))
+    assert (own.outcome, own.alone) == ("undecided", "one of them has threads of its own")
+    assert duel(Told(1.0, 0.0, share=0.5), Told(1.0, 0.0, share=0.0, seed=4)).by == "", "it was decided"
+
+
+def test_where_nothing_tells_cpu_time_wall_time_is_what_remains():
+    met = clock._fought_out("r", rounds_of(1.0, 2.0), 60.0)
+    assert (met.outcome, met.measure, met.by) == ("undecided", "wall time", "")
 
 
 def test_a_gain_beyond_all_waiting_needs_no_cpu_time():
