@@ -30,8 +30,8 @@ _FLAGS = (
 # Line tables beside the code, which they leave as it is; a process that loads the library does not read them. They tell
 # loops of the source apart, to remarks and to a profile.
 _LINES = "-g1"
-_REMARKS, _DISASSEMBLY = "remarks.txt", "disassembly.txt"
-_DISASSEMBLY_BYTES = 32 << 20
+_REMARKS, DISASSEMBLY = "remarks.txt", "disassembly.txt"
+DISASSEMBLY_BYTES = 32 << 20
 """Ten times what the largest exemplar's takes."""
 _PRECOMPILED = f"{PRELUDE_NAME}.gch"
 _PRECOMPILED_BYTES = 300 << 20
@@ -100,7 +100,7 @@ class CpuToolchain(Toolchain):
         return (
             Edge("compile", (*compiling, "-c", self.source_name, "-o", OBJECT), (self.source_name,), OBJECT),
             Edge("link", (*linking, "-o", LIBRARY), (OBJECT,), LIBRARY),
-            *([_disassembling(found)] if found else []),
+            *([disassembling(found)] if found else []),
         )
 
     def read_messages(self, output: str, folder: Path, source: str) -> Messages:
@@ -108,7 +108,7 @@ class CpuToolchain(Toolchain):
         return Messages(
             diagnostics=parse_messages(output, kernel_file=self.source_name, source=source),
             remarks=loop_remarks(
-                left_behind(folder / _DISASSEMBLY, _DISASSEMBLY_BYTES),
+                left_behind(folder / DISASSEMBLY, DISASSEMBLY_BYTES),
                 kernel_file=self.source_name,
                 source=source,
                 missed=missed_loops(left_behind(folder / _REMARKS), kernel_file=self.source_name),
@@ -116,12 +116,12 @@ class CpuToolchain(Toolchain):
         )
 
 
-def _disassembling(objdump: Path) -> Edge:
-    """Whatever becomes of it, the build does not fail by it: remarks are all that is lost."""
+def disassembling(objdump: Path) -> Edge:
+    """The step after the linker's. The build does not fail by it: remarks are all that is lost."""
     command = (
-        f"{shlex.join([str(objdump), *COMMAND, OBJECT])} 2>/dev/null | head -c {_DISASSEMBLY_BYTES} > {_DISASSEMBLY}"
+        f"{shlex.join([str(objdump), *COMMAND, OBJECT])} 2>/dev/null | head -c {DISASSEMBLY_BYTES} > {DISASSEMBLY}"
     )
-    return Edge("disassemble", ("sh", "-c", command), (OBJECT,), _DISASSEMBLY)
+    return Edge("disassemble", ("sh", "-c", command), (OBJECT,), DISASSEMBLY)
 
 
 def precompiled_prelude(toolchain: CpuToolchain, tier: Tier) -> Path:

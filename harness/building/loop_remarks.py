@@ -143,7 +143,7 @@ in from around it."""
 
 
 @dataclass(frozen=True)
-class _Copy:
+class Copy:
     """One machine loop with its place: the line of its `for`, or the line that it was inlined into from a header."""
 
     line: int
@@ -173,10 +173,8 @@ def loop_remarks(
     for function in read_functions(disassembly, kernel_file=kernel_file):
         if any(each.lines for each in function.instructions):
             framed = has_frame_pointer(function.instructions)
-            copies += [
-                _placed(loop, written, framed) for loop in innermost_loops(function) if _lines(loop.instructions)
-            ]
-    groups: dict[tuple[object, ...], list[_Copy]] = defaultdict(list)
+            copies += [placed(loop, written, framed) for loop in innermost_loops(function) if _lines(loop.instructions)]
+    groups: dict[tuple[object, ...], list[Copy]] = defaultdict(list)
     for copy in copies:
         if _counts(copy):
             groups[copy.line, copy.function, copy.callers].append(copy)
@@ -184,7 +182,7 @@ def loop_remarks(
     return _selected(said)
 
 
-def _selected(said: Sequence[tuple[_Copy, str]]) -> tuple[Diagnostic, ...]:
+def _selected(said: Sequence[tuple[Copy, str]]) -> tuple[Diagnostic, ...]:
     """The deepest and busiest, each sentence once, sorted by lines."""
     ranked = sorted(said, key=lambda each: (-each[0].depth, -each[0].work.floats, each[0].line))
     kept: dict[tuple[int, str], None] = {}
@@ -197,7 +195,7 @@ def _selected(said: Sequence[tuple[_Copy, str]]) -> tuple[Diagnostic, ...]:
     return tuple(Diagnostic(severity="note", file="kernel", line=line, message=message) for line, message in chosen)
 
 
-def _counts(copy: _Copy) -> bool:
+def _counts(copy: Copy) -> bool:
     """Whether the loop works on data at all: some only count, wait, multiply a shape, or put a message together."""
     work = copy.work
     touches = work.stores or work.scatters or work.gathers or (copy.source and work.loads and work.bits)
@@ -208,7 +206,8 @@ def _lines(instructions: Iterable[Instruction]) -> list[tuple[int, ...]]:
     return [each.lines for each in instructions if each.lines]
 
 
-def _placed(loop: MachineLoop, written: Sequence[SourceLoop], framed: bool) -> _Copy:
+def placed(loop: MachineLoop, written: Sequence[SourceLoop], framed: bool) -> Copy:
+    """The loop with its place and its work; some instruction of it has a line of the kernel's."""
     lines = _lines(loop.instructions)
     turns = [each for each in loop.turns if each.lines]
     foreign = bool(turns) and all(each.foreign for each in turns)
@@ -217,7 +216,7 @@ def _placed(loop: MachineLoop, written: Sequence[SourceLoop], framed: bool) -> _
     line = source.line if source else around[0]
     callers = tuple(each for each in around if each != line and not (source and source.holds(each)))
     work = work_of(loop.instructions, framed=framed)
-    return _Copy(line, source, loop.function, callers, loop.depth, loop.branches, work)
+    return Copy(line, source, loop.function, callers, loop.depth, loop.branches, work)
 
 
 def _source_of(
@@ -249,7 +248,7 @@ def _depth(loop: SourceLoop, chain: Sequence[int]) -> int | None:
     return next((depth for depth, line in enumerate(chain) if loop.holds(line)), None)
 
 
-def _say(group: Sequence[_Copy], written: Sequence[SourceLoop], missed: Mapping[int, str]) -> str:
+def _say(group: Sequence[Copy], written: Sequence[SourceLoop], missed: Mapping[int, str]) -> str:
     """The copy that most turns run in, and whether scalar ones stand beside it."""
     main = max(group, key=lambda each: each.weight)
     where = f" (called in line {main.callers[0]})" if main.callers else ""

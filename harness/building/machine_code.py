@@ -123,9 +123,10 @@ _ENDS = frozenset({"ret", "jmp", "ud2", "hlt"})
 
 @dataclass(frozen=True)
 class MachineLoop:
-    """An innermost loop. `turns` are the jumps that go round or leave it; `depth` counts it and the loops around it.
+    """A loop, with the `instructions` that are in none inside of it, of which an `innermost` one has none.
 
-    `branches`: no turn goes through all of its instructions.
+    `turns` are the jumps that go round or leave it; `depth` counts it and the loops around it. `branches`: no turn goes
+    through all of its instructions.
     """
 
     function: str
@@ -133,6 +134,7 @@ class MachineLoop:
     turns: tuple[Instruction, ...]
     depth: int
     branches: bool
+    innermost: bool = True
 
 
 @dataclass(frozen=True)
@@ -144,16 +146,20 @@ class _Graph:
 
 
 def innermost_loops(function: Function) -> list[MachineLoop]:
-    """The natural loops with no other in them: a jump back to a block that every way to the jump leads through."""
+    """The loops with no other in them."""
+    return [loop for loop in machine_loops(function) if loop.innermost]
+
+
+def machine_loops(function: Function) -> list[MachineLoop]:
+    """The natural loops: a jump back to a block that every way to the jump leads through."""
     if not 0 < len(function.instructions) <= MAX_INSTRUCTIONS:
         return []
     graph = _graph(function.instructions)
     bodies = _bodies(graph)
     found = []
     for head, body in bodies.items():
-        if any(other in body for other in bodies if other != head):
-            continue
-        ordered = sorted(body)
+        inside = [bodies[other] for other in bodies if other != head and other in body]
+        ordered = sorted(body.difference(*inside))
         found.append(
             MachineLoop(
                 function=function.name,
@@ -163,6 +169,7 @@ def innermost_loops(function: Function) -> list[MachineLoop]:
                 ),
                 depth=sum(head in around for around in bodies.values()),
                 branches=any(len(set(graph.successors[block]) & body) > 1 for block in ordered),
+                innermost=not inside,
             )
         )
     return found
@@ -282,6 +289,9 @@ _FLOAT = re.compile(
 _CONVERSION = re.compile(r"v?cvt\w+")
 _SCALAR_CONVERSION = re.compile(r"v?cvtt?(?:s[sdhi]2\w+|\w+2u?s[sdhi]\w?)")
 _INTEGERS = re.compile(r"v?p(?:add|sub|mul|madd|max|min|sll|srl|sra|abs|avg|sad|cmp|dp|rol|ror)\w*")
+_SHUFFLE = re.compile(
+    r"v?(?:p?shuf|p?unpck|punpck|perm|p?align|insert|extract|movhl|movlh|movs[hl]dup|movddup|pack)\w*"
+)
 _MOVE = re.compile(r"v?(?:mov|lddqu|broadcast|pbroadcast|maskmov|pmaskmov)\w*")
 _ONLY_MOVES = re.compile(rf"{_MOVE.pattern}|vp?gather\w+|vp?scatter\w+|v(?:insert|extract)\w+|vp?x?or\w*")
 _PACKED_MOVE = re.compile(r"v?mov(?:[aunt]+p[sd]|[nt]*dq[au]?\d*)")
@@ -313,6 +323,9 @@ class Work:
     fmas: int = 0
     vector_floats: int = 0
     scalar_floats: int = 0
+    vector_integers: int = 0
+    shuffles: int = 0
+    conversions: int = 0
     divisions: int = 0
     loads: int = 0
     stores: int = 0
@@ -356,7 +369,10 @@ def _compute(each: Instruction, work: Work) -> None:
     fma, plain = _FMA.fullmatch(each.mnemonic), _FLOAT.fullmatch(each.mnemonic)
     found = fma or plain
     if found is None:
+        work.shuffles += _SHUFFLE.fullmatch(each.mnemonic) is not None
+        work.vector_integers += _INTEGERS.fullmatch(each.mnemonic) is not None
         if _CONVERSION.fullmatch(each.mnemonic):
+            work.conversions += 1
             _count(each, work, vector=not _SCALAR_CONVERSION.fullmatch(each.mnemonic))
         elif not _ONLY_MOVES.fullmatch(each.mnemonic) and _width(each) > 128:
             work.bits = max(work.bits, _width(each))

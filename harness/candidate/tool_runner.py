@@ -248,6 +248,10 @@ def perform(order: dict[str, Any], runtime: ctypes.CDLL) -> None:
             memory.watch(True)
         call()
     memory.watch(False)
+    if order["counters"]:
+        library = ctypes.CDLL(order["library"])
+        counts = {name: ctypes.c_uint64.in_dll(library, name).value for name in order["counters"]["names"]}
+        Path(order["counters"]["file"]).write_text(json.dumps(counts), encoding="utf-8")
     if order["sampling"]:
         sampling.sample(call, order["library"], **order["sampling"])
     for spec, tensor in zip(order["arguments"], arguments, strict=True):

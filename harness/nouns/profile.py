@@ -94,14 +94,38 @@ class Phase(Frozen):
     elsewhere: str = ""
 
 
+class Loop(Frozen):
+    """A loop of the machine code, by its line and the call that it was inlined into: what one turn does.
+
+    `vector` and `scalar` are arithmetic, conversions apart; `stack` accesses of the function's own frame. `turns` of it
+    one call makes, all threads together, `share` of all instructions counted are in them. Where ways part inside, a
+    turn goes through some of the instructions only.
+    """
+
+    line: int
+    caller: int | None = None
+    instructions: int
+    vector: int = 0
+    scalar: int = 0
+    loads: int = 0
+    stores: int = 0
+    stack: int = 0
+    shuffles: int = 0
+    conversions: int = 0
+    calls: int = 0
+    turns: int = 0
+    share: float = 0.0
+
+
 class Profile(Frozen):
     """One kernel's distance to what the machine can do. Rates are 1e9 per second; shares lie in 0..1.
 
     `findings` are sentences on the bottleneck, the most limiting first. `kernels` are there where a GPU's counters were
     read, the slowest first; where they should have been and could not, `unprofiled` says why and what to do. `phases`
     are there where a processor's calls were sampled, the longest first, with the number of `ticks`; where they could
-    not be, `unsampled` says why. `held_up`: the share of the sampled time in which other processes kept one of the
-    kernel's threads from running. `share_of_roof` is absent where the time was measured on a busy machine.
+    not be, `unsampled` says why. `loops` are those that most instructions are in, the largest share first; or
+    `uncounted` says why there are none. `held_up`: the share of the sampled time in which other processes kept one of
+    the kernel's threads from running. `share_of_roof` is absent where the time was measured on a busy machine.
     """
 
     target: TargetName
@@ -121,6 +145,8 @@ class Profile(Frozen):
     ticks: int = 0
     held_up: float = 0.0
     unsampled: SanitizedText = ""
+    loops: tuple[Loop, ...] = ()
+    uncounted: SanitizedText = ""
 
     @property
     def roof_said(self) -> str:

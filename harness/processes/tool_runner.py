@@ -44,6 +44,14 @@ class Sampling:
 
 
 @dataclass(frozen=True)
+class Counters:
+    """Variables of 64 bits that the library exports: what they hold after the calls lies in `file`, by their names."""
+
+    names: tuple[str, ...]
+    file: str
+
+
+@dataclass(frozen=True)
 class Tool:
     """What stands before the candidate's process: a command, and what it needs beside what the candidate does.
 
@@ -60,6 +68,7 @@ class Tool:
     calls: int = 1
     values: Path | None = None
     sampling: Sampling | None = None
+    counters: Counters | None = None
     spoilt: bool = False
 
 
@@ -73,6 +82,7 @@ def run_alone(
         "calls": tool.calls,
         "spoilt": tool.spoilt,
         "sampling": asdict(tool.sampling) if tool.sampling else None,
+        "counters": asdict(tool.counters) if tool.counters else None,
         "arguments": _arguments(signature, tool.values),
     }
     (folder / _ORDER).write_text(json.dumps(order), encoding="utf-8")

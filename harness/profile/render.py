@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from harness.nouns.profile import KernelProfile, Lines, Phase, Profile
+from harness.nouns.profile import KernelProfile, Lines, Loop, Phase, Profile
 
 MAX_LINES = 60
 _WIDTH = 110
@@ -27,6 +27,7 @@ def render(profile: Profile) -> str:
         _rate("products", profile.achieved_gflop_s, profile.peak_gflop_s, "GFLOP/s", shared=idle),
         f"bound       {profile.bound}, {profile.roof_said}",
         *say_phases(profile),
+        *say_loops(profile),
     ]
     counters = [line for told in _counters(profile) for line in _wrapped(told)]
     rest = [*_left_out(profile.kernels[_KERNELS:]), *_findings(profile.findings)]
@@ -51,6 +52,35 @@ def say_phases(profile: Profile) -> list[str]:
             "others, and waiting for it is no fault of the kernel"
         )
     return [*_wrapped(head), *(line for each in told for line in _wrapped(f"{_INDENT}{each}"))]
+
+
+def say_loops(profile: Profile) -> list[str]:
+    """The loops that most instructions of a call are in, one a line under a head line; or why nobody knows."""
+    if profile.uncounted:
+        return _wrapped(f"loops       not counted: {profile.uncounted}")
+    if not profile.loops:
+        return []
+    head = (
+        "loops       share of all instructions, turns a call on all threads x instructions a turn, inner loops apart:"
+    )
+    return [*_wrapped(head), *(line for loop in profile.loops for line in _wrapped(f"{_INDENT}{say_loop(loop)}"))]
+
+
+def say_loop(loop: Loop) -> str:
+    """One loop: its share of all instructions first."""
+    kinds = {
+        "vector arithmetic": loop.vector,
+        "scalar floats": loop.scalar,
+        "conversions": loop.conversions,
+        "shuffles": loop.shuffles,
+        "loads": loop.loads,
+        "stores": loop.stores,
+        "on the stack": loop.stack,
+        "calls": loop.calls,
+    }
+    told = ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
+    called = f" (called in line {loop.caller})" if loop.caller else ""
+    return f"{loop.share:.0%} line {loop.line}{called}: {loop.turns:,} x {loop.instructions}: {told or 'no data'}"
 
 
 def say_phase(phase: Phase) -> str:

@@ -21,6 +21,7 @@ from harness.nouns.tier import Tier
 from harness.nouns.verdict import Timing
 from harness.profile.phases import with_phases
 from harness.profile.roofline import roofline
+from harness.profile.turns import counted_build, with_turns
 from harness.sanitize import host
 from harness.targets.ceilings import cpu_facts
 
@@ -52,9 +53,11 @@ class CpuTarget:
         return cpu_facts(again=again)
 
     def profile(self, workload: Workload, timing: Timing, build: Build, *, tier: Tier) -> Profile:
-        """Where the kernel stands under this machine's roofline, and how its time splits over its loops."""
+        """Where the kernel stands under this machine's roofline, how its time splits over its loops, and how many
+        instructions are in which."""
         base = roofline(workload, timing, build, self.facts(), target=self.name)
-        return with_phases(base, build, workload.signature, tier=tier)
+        sampled = with_phases(base, build, workload.signature, tier=tier)
+        return with_turns(sampled, counted_build(build, tier=tier), workload.signature, tier=tier)
 
     def compile_watched(self, candidate: Candidate, *, tier: Tier) -> Build:
         """With AddressSanitizer and UndefinedBehaviorSanitizer compiled in."""
