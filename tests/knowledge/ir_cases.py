@@ -46,6 +46,14 @@ def _some(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+def _spotted(x: torch.Tensor) -> torch.Tensor:
+    """With a NaN and infinities, of which an output that does not depend on them must not tell."""
+    x = x.clone()
+    x.view(-1)[:: x.numel() // 2] = torch.inf
+    x.view(-1)[x.numel() // 3] = torch.nan
+    return x
+
+
 CASES: dict[str, Case] = {
     "cumsum": Case(lambda x: x.cumsum(1), (X,)),
     "cumsum first": Case(lambda x: x.cumsum(0) * 2, (X,)),
@@ -152,15 +160,21 @@ CASES: dict[str, Case] = {
     "conv2d depthwise": Case(lambda x, w: F.conv2d(x, w, groups=3, padding=1), (IMAGE, _randn(3, 1, 3, 3))),
     "conv3d": Case(lambda x, w: F.conv3d(x, w), (VOLUME, _randn(2, 4, 2, 3, 2))),
     "transposed 1d": Case(
-        lambda x, w: F.conv_transpose1d(x, w, stride=2, dilation=3, padding=1), (_randn(2, 3, 5), _randn(3, 4, 3))
+        lambda x, w: F.conv_transpose1d(x, w, stride=2, dilation=3, padding=1),
+        (_spotted(_randn(2, 3, 5)), _randn(3, 4, 3)),
     ),
     "transposed 2d": Case(
-        lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1, output_padding=1), (IMAGE, _randn(3, 4, 3, 3))
+        lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1, output_padding=1),
+        (_spotted(IMAGE), _randn(3, 4, 3, 3)),
     ),
     "transposed grouped": Case(
-        lambda x, w: F.conv_transpose2d(x, w, stride=(3, 2), groups=2), (_randn(2, 4, 3, 5), _randn(4, 3, 2, 5))
+        lambda x, w: F.conv_transpose2d(x, w, stride=(3, 2), groups=2),
+        (_spotted(_randn(2, 4, 3, 5)), _randn(4, 3, 2, 5)),
     ),
     "transposed 3d": Case(lambda x, w: F.conv_transpose3d(x, w), (VOLUME, _randn(4, 2, 2, 3, 2))),
+    "transposed 3d strided": Case(
+        lambda x, w: F.conv_transpose3d(x, w, stride=(2, 3, 2), padding=1), (_spotted(VOLUME), _randn(4, 2, 3, 5, 4))
+    ),
     "attention": Case(
         lambda q, k, v: F.scaled_dot_product_attention(q, k, v),
         (_randn(2, 3, 5, 4), _randn(2, 3, 6, 4), _randn(2, 3, 6, 4)),

@@ -60,7 +60,9 @@ def gathered(product: Contraction, x: torch.Tensor, weight: torch.Tensor) -> tor
         missed = missed & (at(index) >= 0) & (at(index) < extent)
     memory = tensors[nest.tensor(product.left).name].flatten()
     a = torch.where(missed, memory[at(nest.address(product.left)).clamp(0, len(memory) - 1)], 0.0)
-    sums = (a.double() * b.double()).sum(dim=list(range(len(loops) - len(product.k), len(loops))))
+    products = a.double() * b.double()
+    products = torch.where(inside & missed, products, 0.0) if product.spares else products
+    sums = products.sum(dim=list(range(len(loops) - len(product.k), len(loops))))
     kept = torch.ones(sums.shape, dtype=torch.bool)
     outer = Body(loops[: len(loops) - len(product.k)], {}, {})
     for index, extent in product.inside:
@@ -131,12 +133,15 @@ def convolutions(draw: st.DrawFn) -> Convolution:
 @given(convolutions())
 @example(Convolution(False, 2, (32, 2), (7,), (3,), (1,), (1,), (1,)))
 @example(Convolution(True, 2, (2, 3), (7, 9), (3, 3), (4, 6), (1, 2), (6, 4)))
+@example(Convolution(True, 1, (2, 3), (3, 5, 4), (3, 5, 4), (2, 2, 3), (1, 0, 1), (1, 3, 1)))
 def test_rows_steps_and_guards_are_the_convolution(drawn: Convolution) -> None:
     x, weight = drawn.operands
     product = found(drawn.problem)
     assume(product is not None)
     assert product is not None
-    torch.testing.assert_close(gathered(product, x, weight), drawn(x.double(), weight.double()))
+    x.view(-1)[:: x.numel() // 2], x.view(-1)[x.numel() // 3] = torch.inf, torch.nan
+    wanted = drawn(x.double(), weight.double())
+    torch.testing.assert_close(gathered(product, x, weight), wanted, equal_nan=True)
 
 
 def test_channels_are_rows_places_columns_and_groups_batches() -> None:
@@ -151,7 +156,17 @@ def test_phases_of_a_transposed_convolution_are_batches_that_see_only_their_taps
     x, w = randn(1, 4, 5, 5), randn(4, 6, 4, 4)
     product = found(traced(lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1), x, w))
     assert product is not None
-    assert product.sizes == (4, 6, 25, 4 * 2 * 2)
+    assert product.sizes == (4, 6, 25, 4 * 2 * 2) and not product.spares
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_phases_of_a_transposed_convolution_that_have_fewer_taps_are_products_as_well(rank: int) -> None:
+    x, w = randn(1, 4, *[5] * rank), randn(4, 6, *[3] * rank)
+    convolve = getattr(F, f"conv_transpose{rank}d")
+    product = found(traced(lambda x, w: convolve(x, w, stride=2, padding=1, output_padding=1), x, w))
+    assert product is not None
+    batches, *_, steps = product.sizes
+    assert (batches, steps) == (2**rank, 4 * 2**rank) and product.spares
 
 
 @pytest.mark.parametrize(
@@ -287,12 +302,23 @@ def test_elements_of_two_bytes_are_multiplied_exactly_and_summed_in_float32(gold
 def test_infinities_and_nan_come_out_as_float32_has_them(golden: Golden, compiler: Compiler) -> None:
     x, w = randn(1, 4, 6, 8), randn(40, 4, 3, 3)
     x[0, 1, 2, 3], x[0, 2, 5, 1], x[0, 0, 0, 7], w[3, 0, 0, 0] = torch.inf, torch.nan, 3e38, -torch.inf
-    problem = traced(lambda x, w: F.conv2d(x, w, padding=1), x, w)
+
+    def both(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return F.conv2d(x, w, padding=1), F.conv_transpose2d(x, v, stride=2)
+
+    given = x, w, randn(4, 40, 3, 3)
+    problem = traced(both, *given)
     source = emulated(LoopsRecipe().render(problem, Plan("loops").with_knobs(bm=32, bn=128)))
+    assert source.count("struct Contract") == 2
     if golden.holds([source], *compiler.flags):
         return
-    (got,) = call(compiler.build(source), problem, (x, w))
-    assert_close(got, F.conv2d(x, w, padding=1), F.conv2d(x.double(), w.double(), padding=1).float(), "conv")
+    for got, wanted, exact in zip(
+        call(compiler.build(source), problem, given),
+        both(*given),
+        both(*(each.double() for each in given)),
+        strict=True,
+    ):
+        assert_close(got, wanted, exact.float(), "convolution")
 
 
 @pytest.mark.usefixtures("_all_pays")

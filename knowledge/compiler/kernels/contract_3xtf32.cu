@@ -147,13 +147,18 @@ CUTE_DEVICE void multiply_once(float (&c)[2][4][4], Fragment const& a, Fragment 
 }
 
 // An infinity splits into infinity - infinity: where the sum is not finite, take what plain float32 gives.
+// A P that spares adds only what both operands hold: where one misses, the other may still be read.
 template <class P>
-__noinline__ __device__ float plain_sum(P const& p, T const* left, int4 const* steps, int batch, int n) {
+__noinline__ __device__ float plain_sum(P const& p, T const* left, int4 const* steps, int batch, int m, int n) {
   typename P::Row const row = p.row(batch, n);
   float sum = 0;
   for (int k = 0; k < P::K; ++k) {
     int4 const step = steps[k];
-    sum = fmaf(left[k], P::inside(row, step) ? T(row.from[step.x]) : T(0), sum);
+    bool const inside = P::inside(row, step);
+    if constexpr (P::Spares) {
+      if (!inside || !p.counts(batch, m, k)) continue;
+    }
+    sum = fmaf(left[k], inside ? T(row.from[step.x]) : T(0), sum);
   }
   return sum;
 }
@@ -269,7 +274,8 @@ contract(P const p, T const* __restrict__ packed, int4 const* __restrict__ steps
       CUTE_UNROLL
       for (int j = 0; j < P::Columns; ++j) {
         x[j] = sC[row * BLK_N + (column + j ^ row / 16 % 2 * 16)];
-        if (!isfinite(x[j])) x[j] = plain_sum(p, mA + int64_t(m0 + row) * StrideA, steps, batch, n + j);
+        T const* const left = mA + int64_t(m0 + row) * StrideA;
+        if (!isfinite(x[j])) x[j] = plain_sum(p, left, steps, batch, m0 + row, n + j);
       }
       p.store(batch, m0 + row, n, x);
     }
@@ -310,6 +316,7 @@ struct Contract0 {
   float const* pWeight;
   float* pOut;
   static constexpr int M = 128, N = 50176, K = 576, Batches = 1;
+  static constexpr bool Spares = false;  // steps that one of the operands misses
   using BLK_M = Int<128>;
   using BLK_N = Int<128>;
 // end _contract

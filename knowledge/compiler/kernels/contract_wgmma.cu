@@ -118,13 +118,18 @@ __global__ void __launch_bounds__(kThreads) prepare(P const p, T* packed, int4* 
 }
 
 // An infinity splits into infinity - infinity: where the sum is not finite, take what plain float32 gives.
+// A P that spares adds only what both operands hold: where one misses, the other may still be read.
 template <class P>
 __noinline__ __device__ float plain_sum(P const& p, int4 const* steps, int batch, int m, int n) {
   typename P::Row const row = p.row(batch, n);
   float sum = 0;
   for (int k = 0; k < P::K; ++k) {
     int4 const step = steps[k];
-    sum = fmaf(p.left(batch, m, k), P::inside(row, step) ? T(row.from[step.x]) : T(0), sum);
+    bool const inside = P::inside(row, step);
+    if constexpr (P::Spares) {
+      if (!inside || !p.counts(batch, m, k)) continue;
+    }
+    sum = fmaf(p.left(batch, m, k), inside ? T(row.from[step.x]) : T(0), sum);
   }
   return sum;
 }

@@ -130,14 +130,22 @@ class Convolution:
         return contracted(graph, shape, over, (x, (image, source, *met)), (weight, (channel, r, *k)))
 
     def transposed(self, graph: Values, x: Node, weight: Node, shape: tuple[int, ...]) -> Node:
-        """Each place the sum of what `x` times `weight[in, out / groups, *taps]` sends there."""
+        """Each place the sum of what `x` times `weight[in, out / groups, *taps]` sends there.
+
+        Places differ in how many taps meet them. Where `back` names a tap beyond the last, the element is beyond `x`,
+        so that no infinity in `x` meets a zero.
+        """
         image, channel, *inner = places(shape)
         spread = zip(inner, self.steps, weight.shape[2:], self.gaps, self.before, x.shape[2:], strict=True)
         ways = [back(position + 1, *each) for position, each in enumerate(spread)]
+        elements = (
+            index + tap // taps * (extent - min(index.bounds))
+            for (_, index, tap), taps, extent in zip(ways, weight.shape[2:], x.shape[2:], strict=True)
+        )
         over = (weight.shape[0] // self.groups, *(count for count, _, _ in ways))
         outer, r = weight.shape[1], along(axes("r", over)[0])
         source = channel // outer * (weight.shape[0] // self.groups) + r
-        left = (x, (image, source, *(index for _, index, _ in ways)))
+        left = (x, (image, source, *elements))
         right = (weight, (source, channel % outer, *(tap for _, _, tap in ways)))
         return contracted(graph, shape, over, left, right)
 

@@ -5,7 +5,7 @@
 // contract_wgmma: 29 lines
 constexpr int kThreads = 256;  // a block
 // diag: 59 lines
-// contract_wgmma: 354 lines
+// contract_wgmma: 359 lines
 // end arithmetic
 
 // begin kernel
@@ -16,7 +16,7 @@ struct Contract0 {
   float* pOutput;
   static constexpr int M = 128, N = 36992, K = 64, Batches = 1;
   static constexpr int Products = 3;  // of float32; 1 is plain TF32
-  static constexpr bool Packs = false;
+  static constexpr bool Packs = false, Spares = false;
   static constexpr int StrideA = 64, Columns = 4, Apart = 1156;
   using BLK_M = Int<128>;
   using BLK_N = Int<128>;

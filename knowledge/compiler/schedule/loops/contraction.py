@@ -10,10 +10,11 @@ a transposed convolution's stride, once the loops that quotients and remainders 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
-from knowledge.compiler.ir.index import Axis, Data, Index, along
+from knowledge.compiler.ir.expressions import Node
+from knowledge.compiler.ir.index import Atom, Axis, Data, Index, Quotient, along
 from knowledge.compiler.ir.nodes import Element, Values
 from knowledge.compiler.ir.rewriting import cuts
 from knowledge.compiler.passes.loops import Nest, Total, count, indices_of
@@ -40,6 +41,7 @@ class Contraction:
 
     `address` is the right operand's; `stepped` its indices that may miss it and that k has a part in, `guards` the
     others. `direct`: the left operand lies row by row with K contiguous, to be read in words of four elements.
+    `spares`: a step counts only where both operands have an element, else one may be read beside the other's zero.
     """
 
     nest: Nest
@@ -53,6 +55,7 @@ class Contraction:
     address: Stepped
     stepped: tuple[Stepped, ...]
     guards: tuple[tuple[Index, int], ...]
+    spares: bool
 
     @property
     def total(self) -> Total:
@@ -126,9 +129,36 @@ def contraction(nest: Nest, graph: Values) -> Contraction | None:
         return None
     if any(isinstance(atom, Data) for index in indices_of(nest) for atom in index.atoms()):
         return None
-    nest, inside = _split(nest, graph)
-    found = (_in_tiles(nest, inside, graph, flipped) for flipped in (False, True))
-    return min((each for each in found if each), key=_packed, default=None)
+    plain = _spared(nest, graph)
+    split, inside = _split(plain, graph)
+    found = (_in_tiles(split, inside, graph, flipped) for flipped in (False, True))
+    made = min((each for each in found if each), key=_packed, default=None)
+    return made and replace(made, spares=plain != nest)
+
+
+def _spared(nest: Nest, graph: Values) -> Nest:
+    """Without what moves one operand's index out of reach wherever the other operand is missed.
+
+    Such an index (a transposed convolution's, for taps beyond its filter) mixes columns with K.
+    """
+    guards = {pair for read in _operands(nest) for pair in nest.guards(read)}
+
+    def needless(atom: Atom, times: int, rest: Index, extent: int) -> bool:
+        outside = isinstance(atom, Quotient) and (atom.of, atom.by) in guards and min(atom.of.bounds) >= 0
+        return outside and min(rest.bounds) + times >= extent
+
+    def plain(read: Element) -> Node:
+        assert read.value is not None
+        indices = list(read.indices)
+        for position, extent in enumerate(read.value.shape):
+            for atom, times in read.indices[position].terms:
+                rest = indices[position] - Index(((atom, times),))
+                if needless(atom, times, rest, extent):
+                    indices[position] = rest
+        return graph.read(read.value, tuple(indices), partial=True)
+
+    totals = tuple(replace(total, body=graph.rewritten(total.body, {}, plain)) for total in nest.totals)
+    return replace(nest, totals=totals)
 
 
 def _in_tiles(nest: Nest, inside: tuple[tuple[Index, int], ...], graph: Values, flipped: bool) -> Contraction | None:
@@ -212,7 +242,7 @@ def _sorted(nest: Nest, inside: tuple[tuple[Index, int], ...], flipped: bool, la
     far = max(map(abs, address.step.bounds)) >= INT_SPAN
     if len(stepped) > STEPPED or far or any({*_under(each.step)} & {*batch} for each in (address, *stepped)):
         return None
-    return Contraction(nest, left, right, batch, m, n, tuple(k), inside, address, tuple(stepped), tuple(fixed))
+    return Contraction(nest, left, right, batch, m, n, tuple(k), inside, address, tuple(stepped), tuple(fixed), False)
 
 
 def _seen(nest: Nest, read: Element) -> set[Axis]:

@@ -152,7 +152,7 @@ class ContractText:
             *(f"{each};" for each in parameters.split(", ")),
             f"static constexpr int M = {m}, N = {n}, K = {k}, Batches = {batches};",
             f"static constexpr int Products = {self.products};  // of float32; 1 is plain TF32",
-            f"static constexpr bool Packs = {truth(not made.direct)};",
+            f"static constexpr bool Packs = {truth(not made.direct)}, Spares = {truth(made.spares)};",
             f"static constexpr int StrideA = {self._row_stride}, Columns = {self._columns}, Apart = {made.apart};",
             *self._own(),
             *self._row(), *self._left(), *self._step(), *self._store(),
@@ -239,6 +239,11 @@ class ContractText:
         yield "CUTE_DEVICE float left(int batch, int m, int k) const {"
         yield from indented([*self._tensors(statements.views), *self._decoded(*loops), f"return {text};"])
         yield "}"
+        if made.spares:
+            tests = " && ".join(within(index, extent, _no_data) for index, extent in self.nest.guards(made.left))
+            yield "CUTE_DEVICE bool counts(int batch, int m, int k) const {"
+            yield from indented([*self._decoded(*loops), f"return {tests or 'true'};"])
+            yield "}"
 
     def _step(self) -> Iterator[str]:
         made = self.made
