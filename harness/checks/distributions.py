@@ -10,13 +10,11 @@ import math
 
 import torch
 
-from harness.checks.families import FAMILIES, MASKED, MILDER, SINGLE, SPECIAL, STIRRED, UPSTREAM, Reach, below
+from harness.checks.families import FAMILIES, MASKED, MILDER, Reach, below
 from harness.checks.stirring import BLOCK, tile
 from harness.checks.structure import Structure
 from harness.nouns.task import OpClass
 
-UNTOUCHED = ("given", STIRRED, SPECIAL, SINGLE, *UPSTREAM)
-"""What starts from the file's own values."""
 SINGLES = 3
 """NaN for each input of a "single NaN" trial."""
 
@@ -36,12 +34,11 @@ def draw(
     `mild` 1 asks for smaller magnitudes and for signs that `given` has; 2 for values in the range of `given`.
     A contiguous `place` of that shape and type is written to and may be what is returned: large tensors are not copied.
     """
-    if family in UNTOUCHED or not given.is_floating_point():
+    if FAMILIES[family].block is None or not given.is_floating_point():
         return given
     if place is None or not place.is_contiguous():
         place = torch.empty(given.shape, dtype=given.dtype, device=generator.device)
-    block = FAMILIES[family](min(given.numel(), BLOCK), generator, Reach.of(given, op_class, mild))
-    tile(place, _milder(block, given, mild) if family != MASKED else block)
+    tile(place, _block(family, given, generator, op_class, mild))
     if family == MASKED:
         _clear_lines(place, generator)
     return (structure or Structure.of(given)).keep(place)
@@ -53,8 +50,7 @@ def stretch(among: torch.Tensor, generator: torch.Generator, *, family: str, op_
     They are a sixteenth to a quarter of it, of odd length, so that a few elements of the tensor tell nothing of them.
     """
     flat = among.view(-1)
-    block = FAMILIES[family](min(flat.numel(), BLOCK), generator, Reach.of(among, op_class, mild))
-    block = _milder(block, among, mild) if family != MASKED else block
+    block = _block(family, among, generator, op_class, mild)
     length = min(flat.numel(), 1 + 2 * below(4 + min(50, flat.numel() // 64), generator))
     period = (4 + below(12, generator)) * length
     start = below(min(period, flat.numel() - length + 1), generator)
@@ -62,9 +58,12 @@ def stretch(among: torch.Tensor, generator: torch.Generator, *, family: str, op_
     stretches.copy_(block[:length].expand_as(stretches))
 
 
-def _milder(block: torch.Tensor, given: torch.Tensor, mild: int) -> torch.Tensor:
-    """The block with the file's signs from 1 on, squeezed into the file's range at `MILDER`."""
-    if not mild:
+def _block(family: str, given: torch.Tensor, generator: torch.Generator, op_class: OpClass, mild: int) -> torch.Tensor:
+    """A family's numbers: with the file's signs from `mild` 1 on, squeezed into the file's range at `MILDER`."""
+    draws = FAMILIES[family].block
+    assert draws is not None, family
+    block = draws(min(given.numel(), BLOCK), generator, Reach.of(given, op_class, mild))
+    if not mild or family == MASKED:
         return block
     finite = given[torch.isfinite(given)]
     low, high = (float(end) for end in finite.aminmax()) if finite.numel() else (-1.0, 1.0)

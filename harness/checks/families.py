@@ -14,7 +14,6 @@ import torch
 from harness.nouns.task import OpClass
 
 MILDER = 2
-"""How often a family is drawn once more, each time milder, where the reference has no results on it."""
 DECADES = 0.79
 """The largest magnitudes are the type's largest to this power: 1e30 in float32, where 6 x is no overflow."""
 
@@ -190,12 +189,40 @@ def below(limit: int, generator: torch.Generator) -> int:
     return int(torch.randint(max(1, limit), (1,), generator=generator, device=generator.device))
 
 
-OFFSETS = ("offset 1000", "offset -100")
 SPECIAL, STIRRED, MASKED, SUBNORMAL, SINGLE = "special", "stirred", "masked", "subnormal", "single NaN"
-FAMILIES: dict[str, Block] = {
-    "normal": normal_block, "mixed": _mixed, "wide": _wide, "negative": _negative, "offset 1000": _thousand,
-    "offset -100": _hundred, "outliers": _outliers, MASKED: _masked, "large": _large, "small": _small,
-    SUBNORMAL: _subnormal, "near one": near_one,
+
+
+@dataclass(frozen=True)
+class Family:
+    """What the floating-point inputs of a trial are, and what is asked of results on them.
+
+    They are drawn as a `block`, or else as the file gives them: with `stirs` as timed calls find them, with `puts`
+    among single values, some of which are not finite. `gradient` is what a backward finds for each output's element.
+    `far`: some weights are much larger beside them. `even`: they are such only where all elements are. `mildest`: how
+    often they are drawn again, each time milder, where the reference has no results on them. `empties`: results that
+    are all alike say something as well. `sized`: small results are held to their own size.
+    """
+
+    block: Block | None = None
+    stirs: bool = False
+    puts: bool = False
+    gradient: float | None = None
+    far: bool = False
+    even: bool = False
+    mildest: int = MILDER
+    empties: bool = False
+    sized: bool = True
+
+
+FAMILIES: dict[str, Family] = {
+    "given": Family(mildest=0), STIRRED: Family(stirs=True, mildest=0),
+    SPECIAL: Family(stirs=True, puts=True, sized=False), SINGLE: Family(stirs=True, puts=True, sized=False, mildest=0),
+    "normal": Family(normal_block), "mixed": Family(_mixed, far=True), "wide": Family(_wide, far=True),
+    "negative": Family(_negative), "offset 1000": Family(_thousand, even=True),
+    "offset -100": Family(_hundred, even=True), "outliers": Family(_outliers), MASKED: Family(_masked, sized=False),
+    "large": Family(_large), "small": Family(_small), "near one": Family(near_one),
+    SUBNORMAL: Family(_subnormal, mildest=1, empties=True, sized=False),  # in the file's range nothing would be one
+    "even gradients": Family(gradient=1.0), "zero gradients": Family(gradient=0.0, empties=True),
 }  # fmt: skip
 _SUMMED = ("given", "wide", "mixed", SPECIAL, "negative", "offset 1000", "offset -100", "outliers", MASKED)
 PLANS: dict[OpClass, tuple[str, ...]] = {
@@ -210,12 +237,8 @@ MULTIPLIED = ("given", "near one", SPECIAL, STIRRED)
 """Of operations that multiply many numbers: elsewhere it depends on their order whether those overflow on the way."""
 
 
-NO_GRADIENT = "zero gradients"
-UPSTREAM = {"even gradients": 1.0, NO_GRADIENT: 0.0}
-"""What a backward finds as the gradient of every output's element: one, as of a sum, and nothing at all."""
-
-
 def plan_of(op_class: OpClass, *, multiplies: bool, backward: bool = False) -> tuple[str, ...]:
     """The families of one verdict's trials, in their order."""
     plan = MULTIPLIED if multiplies else PLANS[op_class]
-    return (*plan[:-1], *UPSTREAM, plan[-1]) if backward else plan
+    gradients = (name for name, family in FAMILIES.items() if family.gradient is not None)
+    return (*plan[:-1], *gradients, plan[-1]) if backward else plan

@@ -21,8 +21,6 @@ FAR = 1 / 8
 """The share of a weight's elements that are `OCTAVES` or less away from the file's where it is asked for: a slope that
 begins at 0.25 may pass 1."""
 OCTAVES = 4.0
-FAR_BESIDE = ("wide", "mixed")
-"""The families of inputs beside which that is asked for; not where they are drawn milder."""
 TINY = 1 / 100
 """A weight whose largest element is below this share of what is put where zeros were is one that training makes grow:
 scales of residual branches begin at 1e-6 to 1e-4. Usual draws of matrices reach that size, and so do those of biases

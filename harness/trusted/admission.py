@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import torch
@@ -100,8 +101,7 @@ def choose_manner(bench: Bench, seed: int, *, various: bool = True) -> None:
         bench.manner = "near one"
         if _takes_stirred(bench, seed):
             return
-    known = _results(bench)
-    usual = known is None or bool(emptiness(known)) or not all_finite(known)
+    usual = _says_little(bench)
     for manner in MANNERS if various and not usual else MANNERS[-2:]:
         bench.manner = manner
         if manner == "given" or _takes_stirred(bench, seed, anything=usual):
@@ -115,9 +115,8 @@ def choose_moving(bench: Bench, seed: int) -> None:
     """Find out whether infinities and triangles may lie elsewhere in timed calls: all of them, or none."""
     if bench.manner == "given" or not (movable := bench.movable()):
         return
-    usual = (known := _results(bench)) is None or bool(emptiness(known)) or not all_finite(known)
     bench.moving = movable
-    if not _takes_stirred(bench, seed, anything=usual):
+    if not _takes_stirred(bench, seed, anything=_says_little(bench)):
         bench.moving = frozenset()
         reason = f"the places of infinities and zeros of {', '.join(sorted(movable))} stay where timed: {_REFUSED}"
         bench.untried.append(Untried(distribution=STIRRED, seed=seed, reason=reason))
@@ -144,15 +143,13 @@ def _healthy(bench: Bench, seed: int, *, varied: bool) -> bool:
 
 
 def _worth_something(bench: Bench, *, anything: bool = False) -> bool:
-    try:
-        results = bench.reference.run(bench.inputs(0), bench.replicas[0])
-    except UserError:
-        return False
-    return anything or (all_finite(results) and not emptiness(results))
+    results = bench.eager(0)
+    return results is not None and (anything or (all_finite(results) and not emptiness(results)))
 
 
-def _results(bench: Bench) -> list[torch.Tensor] | None:
-    try:
-        return bench.reference.run(bench.pattern)
-    except UserError:
-        return None
+def _says_little(bench: Bench) -> bool:
+    """Whether the outputs are not finite, or all alike, on the file's own inputs already."""
+    with suppress(UserError):
+        known = bench.reference.run(bench.pattern)
+        return bool(emptiness(known)) or not all_finite(known)
+    return True

@@ -12,13 +12,13 @@ from functools import cached_property, partial
 import torch
 
 from harness.checks.discrete import base_of
-from harness.checks.distributions import UNTOUCHED, draw, plant_nan, sprinkle, stretch
+from harness.checks.distributions import draw, plant_nan, sprinkle, stretch
 from harness.checks.emptiness import all_finite
-from harness.checks.families import SINGLE, SPECIAL, STIRRED, UPSTREAM
+from harness.checks.families import FAMILIES, SINGLE, SPECIAL, STIRRED
 from harness.checks.filters import Influence
 from harness.checks.stirring import PLANTED_BESIDE, Manner, Stirring, exchange_in_rows, touch_few
 from harness.checks.structure import Structure
-from harness.checks.trained import FAR_BESIDE, Trained
+from harness.checks.trained import Trained
 from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
 from harness.nouns.task import Signature, TensorSpec, TraceFacts
@@ -128,14 +128,15 @@ class Bench:
         Or stretches of it `amid` inputs and weights as timed calls find them, where those may differ from the file's:
         neither a few elements nor their signs tell anybody that these are no timed ones.
         """
-        if amid and self.manner not in ("given", "near one") and distribution not in ("given", STIRRED, *UPSTREAM):
+        family = FAMILIES[distribution]
+        if amid and self.manner not in ("given", "near one") and (family.block or family.puts):
             self.numbers[slot] = self.scalars.for_trial(slot, distribution)
             self._fill_as_timed(slot)
             self._put(slot, distribution, mild, torch.Generator(self.device.place).manual_seed(seed))
             self.derive(slot)
             return
         generator = torch.Generator(self.device.place).manual_seed(seed)
-        given = self.reference.inputs(seed) if distribution in UNTOUCHED else self.pattern
+        given = self.pattern if family.block else self.reference.inputs(seed)
         for spec, value in zip(self.signature.inputs, given, strict=True):
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 view, structure = self.memory.views[slot][spec.name], self._tried(spec.name)
@@ -143,18 +144,17 @@ class Bench:
                     view,
                     draw(distribution, value, generator, self.facts.op_class, view, mild=mild, structure=structure),
                 )
-        far = distribution in FAR_BESIDE and not mild
         trained, partly = distribution != "given", distribution not in ("given", STIRRED)
-        self.fill_weights(slot, generator if trained else None, far=far, partly=partly)
+        self.fill_weights(slot, generator if trained else None, far=family.far and not mild, partly=partly)
         self._write_discrete(slot, self.named(given), self.discrete.ways(distribution), generator)
         self.numbers[slot] = self.scalars.for_trial(slot, distribution)
-        if distribution in (STIRRED, SPECIAL, SINGLE) and self.manner != "given":
+        if family.stirs and self.manner != "given":
             self._stir(slot, given, Stirring(generator))
-        if distribution in (SPECIAL, SINGLE):
+        if family.puts:
             self._put(slot, distribution, mild, generator)
-        if distribution in UPSTREAM:
+        if family.gradient is not None:
             for name in self._gradients():
-                self.memory.views[slot][name].fill_(UPSTREAM[distribution])
+                self.memory.views[slot][name].fill_(family.gradient)
         self.derive(slot)
 
     def step(self, slot: int, seed: int) -> None:
@@ -300,12 +300,17 @@ class Bench:
             view.copy_(self.weights[name])
         self._write_discrete(0, self.named(self.pattern), ways, generator)
         self.numbers[0] = self.scalars.for_trial(0, "given") | (numbers or {})
-        try:
-            results = self.reference.run(self.inputs(0), self.replicas[0])
-        except UserError:
+        results = self.eager(0)
+        shapes = [spec.shape for spec in self.signature.outputs]
+        if results is None or [tuple(result.shape) for result in results] != shapes:
             return False
-        alike = [tuple(result.shape) for result in results] == [spec.shape for spec in self.signature.outputs]
-        return alike and (all_finite(results) or not all_finite(self.reference.run(self.pattern)))
+        return all_finite(results) or not all_finite(self.reference.run(self.pattern))
+
+    def eager(self, slot: int) -> list[torch.Tensor] | None:
+        """What the reference gives on a slot's arguments; None where it refuses them."""
+        with suppress(UserError):
+            return self.reference.run(self.inputs(slot), self.replicas[slot])
+        return None
 
     def named(self, values: Sequence[Value]) -> dict[str, torch.Tensor]:
         """The tensors among a set of inputs, by their names."""

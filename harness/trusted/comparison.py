@@ -30,7 +30,7 @@ from harness.checks.errors import (
     is_near_miss,
     likely_error,
 )
-from harness.checks.families import MASKED, SINGLE, SPECIAL, SUBNORMAL
+from harness.checks.families import FAMILIES, SINGLE, SPECIAL, SUBNORMAL
 from harness.checks.small_results import with_small_ones, wrong_small_ones
 from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass
@@ -44,8 +44,6 @@ MORE_DRAWS = 7
 NEARBY, NEARBY_S, NEARBY_SURELY = 15, 3.0, 3
 """Inputs nearby, where an output looks wrong by little: fewer where that takes longer, but `NEARBY_SURELY`."""
 NARROWEST, GOLDEN = 0.125, (math.sqrt(5) - 1) / 2
-SELDOM_DEFINED = (SPECIAL, SINGLE, SUBNORMAL, MASKED)
-"""Families among which small results are not held to their own size."""
 COARSE = 1 / 32
 """PyTorch's results count as this far off where all there is are subnormals: of a few thousand units, in which each way
 to compute rounds another way. Who takes one for zero is off by a third at least."""
@@ -71,7 +69,8 @@ def _with_small_ones(
     bench: Bench, slot: int, trial: Trial, expected: list[Expected], errors: tuple[OutputError, ...]
 ) -> tuple[OutputError, ...]:
     """The errors with what is wrong by its own size alone, in functions of elements and shares."""
-    if not bench.facts.elementwise or trial.distribution in SELDOM_DEFINED or any(e.bad_fraction for e in errors):
+    held = bench.facts.elementwise and FAMILIES[trial.distribution].sized
+    if not held or any(e.bad_fraction for e in errors):
         return errors
     inputs, replica = bench.inputs(slot), bench.replicas[slot]
     results = [wanted.reference for wanted in expected]

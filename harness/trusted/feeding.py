@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import torch
 
-from harness.checks.families import SINGLE, SPECIAL
+from harness.checks.families import FAMILIES
 from harness.nouns.errors import UserError
 from harness.nouns.task import TensorSpec
 from harness.nouns.verdict import Trial
@@ -43,7 +43,7 @@ def fed_by(bench: Bench, slot: int, trial: Trial, output: int) -> str:
     Empty where the trial has none. Those found are told where the forward takes long or refuses ordinary numbers.
     """
     bad = trial.outputs[output].first_bad
-    if trial.distribution not in (SPECIAL, SINGLE) or bad is None:
+    if not FAMILIES[trial.distribution].puts or bad is None:
         return ""
     bench.fill(slot, trial.seed, trial.distribution, trial.mild)
     given = bench.inputs(slot)

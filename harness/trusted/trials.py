@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from harness.checks.emptiness import emptiness
 from harness.checks.errors import UNDEFINED
-from harness.checks.families import MASKED, MILDER, NO_GRADIENT, SINGLE, SPECIAL, STIRRED, SUBNORMAL, plan_of
+from harness.checks.families import FAMILIES, MASKED, SINGLE, SUBNORMAL, plan_of
 from harness.nouns.caller import USUAL, Caller
 from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
@@ -72,9 +72,7 @@ def run_trial(
     help either: `bench.untried` then says why.
     """
     reason = ""
-    # Squeezed into the file's range nothing would be subnormal.
-    most = 0 if distribution in ("given", STIRRED, SINGLE) else 1 if distribution == SUBNORMAL else MILDER
-    for mild in range(most + 1):
+    for mild in range(FAMILIES[distribution].mildest + 1):
         planned = Trial(distribution=distribution, seed=seed, mild=mild, caller=caller, outputs=())
         outcome = _run_once(bench, slot, planned, timeout_s)
         if isinstance(outcome, Trial):
@@ -133,16 +131,16 @@ def _run_once(bench: Bench, slot: int, planned: Trial, timeout_s: float) -> Tria
 def compared(bench: Bench, slot: int, planned: Trial) -> Trial | str:
     """What lies in a slot's outputs against the oracle; in words why that is no trial. Raises `UserError`."""
     results = [writable(output) for output in bench.reference.run(bench.inputs(slot), bench.replicas[slot])]
-    given, empty = planned.distribution == "given", emptiness(results)
+    given, family, empty = planned.distribution == "given", FAMILIES[planned.distribution], emptiness(results)
     if given:
         bench.usual = empty
-    elif empty and not bench.usual and planned.distribution not in (NO_GRADIENT, SUBNORMAL):
+    elif empty and not bench.usual and not family.empties:
         return empty
     if planned.distribution == MASKED and any(bool(result.isnan().any()) for result in results):
         return "PyTorch's outputs are NaN among them"
     trial = planned.model_copy(update={"outputs": errors_of(bench, slot, planned, results)})
     off = min((error.reference_relative_l2 for error in trial.outputs), default=0.0)
-    if off > UNDEFINED and planned.distribution not in (SPECIAL, SINGLE):
+    if off > UNDEFINED and not family.puts:
         if not given and not bench.usual:
             return f"PyTorch's own outputs are off by {off:.0%} there"
         bench.usual = "PyTorch's own outputs are off"

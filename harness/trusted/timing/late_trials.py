@@ -17,7 +17,7 @@ from itertools import pairwise
 import torch
 
 from harness.checks.errors import MULTIPLE, Scope, floor_of, own_error, scaled_error
-from harness.checks.families import OFFSETS, SINGLE, SPECIAL, STIRRED
+from harness.checks.families import FAMILIES, STIRRED
 from harness.nouns.caller import USUAL, callers
 from harness.nouns.errors import UserError
 from harness.nouns.verdict import OutputError, Trial
@@ -136,7 +136,8 @@ class LateTrials:
         always, of the other families every second one, by chance. But an offset is one only where all have it.
         """
         seed, family = random.randrange(1 << 31), trial.distribution
-        amid = family in (SPECIAL, SINGLE) or (family not in OFFSETS and random.random() < 0.5)
+        facts = FAMILIES[family]
+        amid = facts.puts or (not facts.even and random.random() < 0.5)
         self._bench.fill(slot, seed, family, trial.mild, amid=amid)
         return Trial(distribution=family, seed=seed, mild=trial.mild, outputs=())
 
@@ -160,10 +161,8 @@ class LateTrials:
 
     def _as_pytorchs(self, slot: int, trial: Trial, scope: Scope) -> bool:
         """Whether the outputs are so near to PyTorch's own that both are as near to the oracle as a trial asks."""
-        bench = self._bench
-        try:
-            wanted = bench.reference.run(bench.inputs(slot), bench.replicas[slot])
-        except UserError:
+        bench, wanted = self._bench, self._bench.eager(slot)
+        if wanted is None:
             return True
         allowed = [(MULTIPLE - 1) * own_error(error) for error in trial.outputs]
         return all(
