@@ -326,6 +326,7 @@ class Work:
     vector_integers: int = 0
     shuffles: int = 0
     conversions: int = 0
+    scalar_conversions: int = 0
     divisions: int = 0
     loads: int = 0
     stores: int = 0
@@ -372,8 +373,10 @@ def _compute(each: Instruction, work: Work) -> None:
         work.shuffles += _SHUFFLE.fullmatch(each.mnemonic) is not None
         work.vector_integers += _INTEGERS.fullmatch(each.mnemonic) is not None
         if _CONVERSION.fullmatch(each.mnemonic):
+            scalar = _SCALAR_CONVERSION.fullmatch(each.mnemonic) is not None
             work.conversions += 1
-            _count(each, work, vector=not _SCALAR_CONVERSION.fullmatch(each.mnemonic))
+            work.scalar_conversions += scalar
+            _count(each, work, vector=not scalar)
         elif not _ONLY_MOVES.fullmatch(each.mnemonic) and _width(each) > 128:
             work.bits = max(work.bits, _width(each))
         return

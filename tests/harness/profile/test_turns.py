@@ -32,7 +32,7 @@ void run(tvm::ffi::TensorView x, tvm::ffi::TensorView y) {
     float state = 0;
 #pragma GCC unroll 1
     for (int64_t j = 0; j < 70; ++j) {  // carried
-      state = std::sqrt(state + a[i * 70 + j]);
+      state = static_cast<float>(std::sqrt(static_cast<double>(state) + a[i * 70 + j]));
       b[i * 70 + j] = state;
     }
   }
@@ -79,12 +79,12 @@ def test_turns_are_those_that_the_machine_code_takes(plain: Build) -> None:
     loops = {loop.line: loop for loop in found.loops}
     carried, vectors = loops[CARRIED], loops[VECTORS]
     assert carried.turns == 300 * 70, "all threads' together, whatever the vectors around"
-    assert (carried.loads, carried.stores, carried.vector, carried.scalar) == (1, 1, 0, 2)
+    assert (carried.stores, carried.vector, carried.scalar, carried.conversions) == (1, 0, 2, 3)
     assert 64000 % vectors.turns == 0 and vectors.turns < 64000
     assert vectors.vector >= 1 and vectors.conversions >= 2 and vectors.stores >= 1 and vectors.loads >= 1
     assert sum(loop.share for loop in found.loops) == pytest.approx(1, abs=0.1)
     told = render(found)
-    assert f"line {CARRIED}: 21,000 x {carried.instructions}: 2 scalar floats, 1 loads" in told
+    assert f"line {CARRIED}: 21,000 x {carried.instructions}: 2 scalar floats, 3 conversions" in told
     # the counting itself is in none of it: these are the instructions of the build that is timed
     (remark,) = [each for each in plain.remarks if each.line == CARRIED]
     assert f"in {carried.instructions} instructions a turn" in remark.message
