@@ -1,1 +1,4 @@
-"""For developers: what is measured and published, on this machine and on one with a GPU; recordings and pages."""
+"""Developers' benches: what measures kernels, judges and models, and writes pages and recordings from that.
+
+They stay in `tests/`: they use its judges, kernels and records, run GPU tests, and no wheel ships them.
+"""

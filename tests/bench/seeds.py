@@ -21,7 +21,7 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from brief_terms import brief
+from brief_terms import MANY_BYTES, brief
 from cheats import cheat_catalogue
 from lenient_judge import Lenient
 from own_turns import own_turns
@@ -83,7 +83,7 @@ class Bench:
 
     def __init__(self) -> None:
         tier, target = resolve_tier("auto"), CpuTarget()
-        self.terms = brief(Terms(tier))
+        self.terms = brief(Terms(tier), MANY_BYTES)
         self.judges = {False: LocalJudge(target, self.terms), True: Lenient(target, self.terms)}
         self.modules = ModuleJudge(target, self.terms)
         self.unclocked = Unclocked(target, self.terms)

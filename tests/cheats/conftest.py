@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 
 import pytest
-from brief_terms import brief
+from brief_terms import MANY_BYTES, brief
 from cheat_catalogue import Entry, task_source
 from lenient_judge import Lenient
 from own_turns import own_turns
@@ -38,14 +38,13 @@ class Court:
 
     def __init__(self, wanted: list[Entry]) -> None:
         self.tier = resolve_tier("auto")
-        terms = brief(Terms(self.tier))
-        self.judges = {
-            "cpu": LocalJudge(CpuTarget(), terms),
-            "cuda": LocalJudge(CudaTarget(), terms),
-        }
-        self.lenient = {"cpu": Lenient(CpuTarget(), terms), "cuda": Lenient(CudaTarget(), terms)}
+        terms, of_twins = brief(Terms(self.tier), MANY_BYTES), brief(Terms(self.tier))
+        targets = {"cpu": CpuTarget(), "cuda": CudaTarget()}
+        self.judges = {name: LocalJudge(target, terms) for name, target in targets.items()}
+        self.lenient = {name: Lenient(target, terms) for name, target in targets.items()}
+        self.of_twins = {name: LocalJudge(target, of_twins) for name, target in targets.items()}
         self.task = cache(self._task)
-        self.modules = ModuleJudge(CpuTarget(), terms)
+        self.modules = ModuleJudge(targets["cpu"], terms)
         self._builders = ThreadPoolExecutor(BUILDERS)
         self._wanted = [entry for entry in wanted if not entry.screened and entry.path.suffix != ".py"]
         self._builds: dict[Entry, Future[Build]] = {}
@@ -72,7 +71,7 @@ class Court:
     def _judge(self, entry: Entry) -> Judge:
         if entry.path.suffix == ".py":
             return self.modules
-        judges = self.lenient if entry.keeps else self.judges
+        judges = self.lenient if entry.keeps else self.judges if entry.checks else self.of_twins
         return judges["cuda" if entry.gpu else "cpu"]
 
     def _task(self, name: str) -> Task:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.checks import errors
-from harness.checks.errors import FLOOR_EPS, MULTIPLE, PIECES, Expected, compare, scaled_error
+from harness.checks.errors import FLOOR_EPS, MULTIPLE, PIECES, Expected, compare, no_flags, scaled_error
 from harness.checks.threads import one_thread
 
 EPS = torch.finfo(torch.float32).eps
@@ -473,3 +473,18 @@ def test_no_piece_goes_without_a_look(more):
     wanted = expected(torch.ones(3 * PIECES["cpu"], dtype=torch.float64))
     with pytest.raises(ValueError, match="argument"):
         compare(torch.ones(3 * PIECES["cpu"] + more), wanted)
+
+
+def test_a_byte_that_is_no_bool_is_wrong_though_it_compares_like_true():
+    right = torch.tensor([True, False, True])
+    other = torch.tensor([6, 0, 1], dtype=torch.uint8).view(torch.bool)
+    error = compare(other, Expected("y", right, right))
+    assert error.bad_fraction == 1 / 3 and error.first_bad is not None
+    assert (error.first_bad.expected, error.first_bad.got) == (1, 6), "what is told is the byte, not that it is true"
+    assert scaled_error(other, right) == 1
+    assert compare(right.clone(), Expected("y", right, right)).bad_fraction == 0
+    assert scaled_error(right.clone(), right) == 0
+
+
+def test_other_types_have_no_such_bytes():
+    assert not no_flags(torch.tensor([6, 0])).any()

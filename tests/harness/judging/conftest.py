@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from brief_terms import brief
+from brief_terms import MANY_BYTES, brief
 from kernel_frame import HEAD, TAIL
 from own_turns import own_turns
 
@@ -51,7 +51,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.tier = resolve_tier("auto")
-        self.judge = Unscreened(CpuTarget(), brief(Terms(self.tier)))
+        self.judge = Unscreened(CpuTarget(), brief(Terms(self.tier), MANY_BYTES))
         self._tasks: dict[str, Task] = {}
 
     def task(self, source: str) -> Task:

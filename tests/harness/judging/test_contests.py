@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from brief_terms import brief
+from brief_terms import MANY_BYTES, brief
 from kernel_frame import HEAD, TAIL
 from lenient_judge import Lenient
 from own_turns import own_turns
@@ -53,7 +53,7 @@ RIGHT = kernel()
 
 @pytest.fixture(scope="module")
 def judge(bench) -> Lenient:
-    return Lenient(CpuTarget(), brief(Terms(bench.tier)))
+    return Lenient(CpuTarget(), brief(Terms(bench.tier), MANY_BYTES))
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
-"""The bundled suite of forward and backward tasks: every workload of each runs, on tensors without memory."""
+"""The bundled suites of a model's parts and of forwards and backwards: each runs, on tensors without memory."""
 
 import pytest
+import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from graph.runs.suite_record import SuiteTask
@@ -35,3 +36,12 @@ def test_every_workload_runs(task: SuiteTask) -> None:
             trained = [tuple(each.shape) for each in reference.model.parameters()]
             assert [tuple(each.shape) for each in results] == [shapes[0], *trained]
     assert len(seen) == len(variants)  # none twice
+
+
+@pytest.mark.parametrize("task", load_suite("sixteen_bit")[1], ids=lambda task: task.name)
+def test_each_sixteen_bit_task_runs(task: SuiteTask) -> None:
+    with FakeTensorMode():
+        reference = Reference(task.source, task.name)
+        results = reference.run(reference.inputs(0))
+    assert [result.dtype for result in results] == [torch.bfloat16]
+    assert results[0].numel() >= 16 * 4096
