@@ -66,7 +66,10 @@ class ProcessState:
 
     def have_usually(self, count: int) -> None:
         """Let so many be what OpenMP's teams have whenever nobody asks for others, or with 0 as many as they began
-        with."""
+        with. The judge may have moved this thread to other processors before: it is to stay there, too."""
+        self._libc.sched_getaffinity(0, PROCESSORS_BYTES, self._processors)
+        at = _NAMES.index("processors")
+        self._before = (*self._before[:at], self._processors.raw, *self._before[at + 1 :])
         if self._teams is not None:
             self._teams.usual = count or self._teams.began
         self.have_threads(0)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -247,14 +248,24 @@ class RunnerLink:
 
         Then some orders of nothing tell what a message costs.
         """
-        with self.running():
-            self._ask({"teams": count}, "teamed", self._load_within_s)
+        self._teams(count)
         costs = []
         for _ in range(MESSAGES if count else 0):
             with self.woken():
                 self.call([], self._load_within_s, lambda: None)
             costs += [self.spent.cpu_s] if self.spent else []
         self.message_s = min(costs, default=0.0)
+
+    def run_alone_on(self, processor: int) -> None:
+        """Let teams have one thread, and keep it on this processor, where the system lets us, until `have_threads`."""
+        self._teams(1, {processor})
+
+    def _teams(self, count: int, processors: Collection[int] = ()) -> None:
+        if self._alone is not None:
+            with suppress(OSError):
+                os.sched_setaffinity(self._alone, processors or os.sched_getaffinity(0))
+        with self.running():
+            self._ask({"teams": count}, "teamed", self._load_within_s)
 
     def _clocks(self) -> tuple[float, float, float] | None:
         """What all threads of a sealed runner have computed, those beside the first, and how long all have waited."""

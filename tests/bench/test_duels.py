@@ -80,9 +80,14 @@ def test_the_system_tells_what_a_caged_kernel_spends_and_on_which_threads():
         with bench.link.running():
             for caller in CALLERS:
                 bench.link.call([0], 20.0, caller=caller)  # a late trial amid such rounds is no change of the process
+        link, every = incumbent.kernel.link, os.sched_getaffinity(0)
+        link.run_alone_on(max(every))
+        assert os.sched_getaffinity(link._alone) == {max(every)}
+        kernel_burst(bench, incumbent.kernel, pace, 0)  # which is no change of the process
         if usable_threads() > 1:
             again = spent(0)
             assert again.beside_s > 0.1 * again.cpu_s, "teams are as they began"
+            assert os.sched_getaffinity(link._alone) == every
 
 
 @pytest.mark.alone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,6 +47,8 @@ DUEL_ROUNDS = 16
 ALONE_ROUNDS = 32
 """Of kernels on one thread, at least, before they end undecided: on a busy machine fewer tell a tenth from nothing only
 by luck."""
+ROUNDS_A_PLACE = 4
+"""On one processor, of kernels on one thread each."""
 CROWDED_S = 1.0
 """Seconds that two kernels are held against each other, at least, where their threads share processors with others: the
 system may leave one side's two threads on one processor, and does so for tenths of a second."""
@@ -223,11 +226,14 @@ class Rounds:
         self._pace, self._sides, self._late, self._links, self._through = pace, sides, late, links or {}, through
         self._told_s = time.monotonic()
         self._orders: list[list[str]] = []
+        self._placed = 0  # rounds of kernels on one thread each
         self._message_s: float | None = None  # what an order of nothing computes; None while teams have all threads
 
     def play(self, names: Sequence[str]) -> None:
         """One round of these sides on new values."""
         self._late_trials()
+        if self._message_s is not None:
+            self._take_place()
         self.first, self._next = self._next, self._next + self._pace.calls
         slots = rotation(self.bench.memory.slots, self._pace.calls, self.first)
         renumber(self.bench, slots, [link for link in self._links.values() if link is not self.bench.link])
@@ -257,13 +263,25 @@ class Rounds:
     def alone(self) -> Iterator[None]:
         """Rounds inside the block are those of kernels on one thread each, and what they compute is what counts.
 
-        No thread spins for another there: on a busy machine that can be most of what is computed.
+        No thread spins for another there: on a busy machine that can be most of what is computed. All are on the
+        same processor: the system leaves a process where it was, and what else runs on that core, or on its other half,
+        would make one side slower throughout. After some rounds it is the next one.
         """
         self._have_threads(1)
+        self._placed = 0
         self._message_s = min(link.message_s for link in self._links.values())  # one could make its own longer
         yield
         self._message_s = None
         self._have_threads(0)
+
+    def _take_place(self) -> None:
+        """Of kernels on one thread each, once in a while: the next processor."""
+        if self._placed % ROUNDS_A_PLACE == 0:
+            every = sorted(os.sched_getaffinity(0))
+            for name, link in self._links.items():
+                with self._through(name):
+                    link.run_alone_on(every[self._placed // ROUNDS_A_PLACE % len(every)])
+        self._placed += 1
 
     def _have_threads(self, count: int) -> None:
         for name, link in self._links.items():

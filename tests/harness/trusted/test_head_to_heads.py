@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from types import SimpleNamespace
 
@@ -66,19 +67,24 @@ def test_beside_others_a_duel_lasts_longer_than_they_stay_with_one_side():
 class Told:
     """A runner of which the system tells what it spends on a call: computing, and waiting for a processor.
 
-    On two threads they spin for each other, as long as they wait; on one they only compute.
+    On two threads they spin for each other, as long as they wait; on one they only compute. The system leaves it at
+    `home`; the first processor takes a third longer for everything.
     """
 
-    def __init__(self, cpu_s, waits, share=0.5, obeys=True, seed=3):
+    def __init__(self, cpu_s, waits, share=0.5, obeys=True, seed=3, home=1):
+        self.home = self.place = home
         self.cpu_s, self.waits, self.share, self.obeys = cpu_s, waits, share, obeys
         self.random, self.threads, self.message_s, self.spent = np.random.default_rng(seed), 0, 0.001, None
 
     def have_threads(self, count):
-        self.threads = count
+        self.threads, self.place = count, self.home
+
+    def run_alone_on(self, processor):
+        self.threads, self.place = 1, processor
 
     def burst(self, turn):
         """One call: seconds by the clock."""
-        computed = self.cpu_s * float(self.random.lognormal(0, 0.03))
+        computed = (1 if self.place else 4 / 3) * self.cpu_s * float(self.random.lognormal(0, 0.03))
         waited = self.waits * float(self.random.lognormal(0, 0.3))
         alone = self.threads == 1
         beside = computed * self.share * (not alone or not self.obeys)
@@ -116,6 +122,16 @@ def test_a_worse_place_for_a_whole_duel_makes_no_kernel_faster(seed):
     assert fought(well, badly) == ("not faster", "CPU time")
     well, badly = Told(1.0, 0.1, seed=seed), Told(1.0, 10.0, seed=100 + seed)
     assert fought(badly, well) == ("not faster", "CPU time")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_slower_processor_makes_no_kernel_slower(seed, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    for home in (0, 1):
+        ours, theirs = Told(1.0, 1.0, seed=seed, home=home), Told(1.0, 1.0, seed=50 + seed, home=1 - home)
+        met = clock._fought_out("r", told_rounds(ours, theirs), 60.0)
+        assert met.measure == "CPU time" and met.interval.low < 1 < met.interval.high
+        assert (ours.place, theirs.place) == (home, 1 - home), "they may run anywhere again"
 
 
 @pytest.mark.parametrize("seed", range(6))
