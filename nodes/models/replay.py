@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
 from pydantic import PrivateAttr, ValidationError
 
+from harness.nouns.called import TOO_FEW
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import Frozen
 from harness.nouns.reading import cause, read_text
@@ -114,7 +115,7 @@ def _content(message: BaseMessage) -> str:
 
 
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
-_MEASURE = re.compile(r", by (?:CPU|wall and CPU) time\b")
+_MEASURE = re.compile(r", by (?:CPU time\b|wall and CPU time\b|wall time alone, for [\w ]+)")
 _FENCE = re.compile(r"(?P<ticks>`{3,})(?P<language>\w*)")
 _HEADING = re.compile(r"#{1,2} (?P<title>.*)")
 _OF_THE_MACHINE = (
@@ -268,9 +269,10 @@ def _blurred(prompt: Sequence[Said]) -> str:
     """The code as it stands, and the words around it: seeds, times, rates and machines differ from run to run.
 
     Of what a tool says on a kernel, the first line: the rest is the compiler's or machine's. So is in that line
-    whether the machine was too busy for its head-to-head, and by which measure that was decided.
+    whether the machine was too busy for its head-to-head, and by which measure that was decided. An interval that was
+    open is any other one.
     """
-    texts = ((said.type, _MEASURE.sub("", _lasting(said))) for said in prompt)
+    texts = ((said.type, _MEASURE.sub("", _lasting(said)).replace(TOO_FEW, "0 to 0")) for said in prompt)
     return " ".join(word for kind, text in texts for word in (f"[{kind}]", *_steady(text)))
 
 

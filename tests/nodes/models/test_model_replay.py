@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Invali
 from model_requests import prompt, request
 
 from harness.nouns.errors import UserError
+from harness.nouns.verdict import HeadToHead, Interval
 from nodes.models import replay as conversation
 from nodes.models.errors import ReplayMismatchError
 from nodes.models.replay import Exchange, ReplayModel, digest_of, prompt_of
@@ -95,6 +96,24 @@ def test_how_busy_the_machine_was_in_a_tools_duel_tells_no_prompts_apart(tmp_pat
     with pytest.raises(ReplayMismatchError, match="does not hold"):
         model.invoke(timed("The kernel gives wrong results. In the same rounds: 0.690x (0.599 to 0.765)."))
     assert model.invoke(timed(f"{head_to_head} 0.690x (0.599 to 0.765).")).text == "a"
+
+
+def test_neither_an_open_interval_nor_the_measure_tells_prompts_apart(tmp_path: Path) -> None:
+    intervals = Interval(low=0.97, high=1.3), Interval(low=0.001, high=1700.0)
+    reasons = "", "they share their work out among threads otherwise", "one of them has threads of its own"
+    said = [
+        f"- threads: kept, 1.10x the best before it {met.within}; the next"
+        for interval in intervals
+        for alone in reasons
+        for met in [
+            HeadToHead(incumbent="a", incumbent_ms=1.0, speedup=1.1, interval=interval, rounds=16, alone=alone),
+            HeadToHead(incumbent="a", incumbent_ms=1.0, speedup=1.1, interval=interval, rounds=9, measure="CPU time"),
+        ]
+    ]
+    assert len(set(said)) > 6
+    held = recording(tmp_path, exchange(0, "optimizer", ask(said[0], "optimizer"), "a"))
+    for each in said:
+        assert ReplayModel.load(held).invoke(ask(each, "optimizer")).text == "a", each
 
 
 @pytest.mark.parametrize(("recorded", "asked"), [("got 0.28", "got -0.12"), ("off by 1e-7", "off by -3.5e-08")])
