@@ -104,7 +104,7 @@ class Window:
     @cached_property
     def digest(self) -> str:
         """Of the canonical form: 12 hex digits. Windows that one kernel serves have one digest."""
-        text = self.signature.model_dump_json() + self.program.model_dump_json()
+        text = self.signature.model_dump_json() + self.program.model_dump_json(exclude={"saturates"})
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property

@@ -11,6 +11,7 @@ import math
 import torch
 
 from harness.checks.families import FAMILIES, MASKED, MILDER, Reach, below
+from harness.checks.float8 import widened
 from harness.checks.stirring import BLOCK, tile
 from harness.checks.structure import Structure
 from harness.nouns.task import OpClass
@@ -29,16 +30,17 @@ def draw(
     mild: int = 0,
     structure: Structure | None = None,
 ) -> torch.Tensor:
-    """Values of one family in the shape, type and structure of `given`, on the generator's device.
+    """Values of one family in the shape, type and structure of `given`, on the generator's device; float8 in float32.
 
     `mild` 1 asks for smaller magnitudes and for signs that `given` has; 2 for values in the range of `given`.
     A contiguous `place` of that shape and type is written to and may be what is returned: large tensors are not copied.
     """
     if FAMILIES[family].block is None or not given.is_floating_point():
         return given
-    if place is None or not place.is_contiguous():
+    block, given = _block(family, given, generator, op_class, mild), widened(given)
+    if place is None or not place.is_contiguous() or place.dtype != given.dtype:
         place = torch.empty(given.shape, dtype=given.dtype, device=generator.device)
-    tile(place, _block(family, given, generator, op_class, mild))
+    tile(place, block)
     if family == MASKED:
         _clear_lines(place, generator)
     return (structure or Structure.of(given)).keep(place)
@@ -65,6 +67,7 @@ def _block(family: str, given: torch.Tensor, generator: torch.Generator, op_clas
     block = draws(min(given.numel(), BLOCK), generator, Reach.of(given, op_class, mild))
     if not mild or family == MASKED:
         return block
+    given = widened(given)
     finite = given[torch.isfinite(given)]
     low, high = (float(end) for end in finite.aminmax()) if finite.numel() else (-1.0, 1.0)
     if mild < MILDER:

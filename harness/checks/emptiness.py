@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import torch
 
+from harness.checks.float8 import widened
+
 LOOKED_AT = 1 << 14
 """Elements of an output's sample, from all over it."""
 MOST = 0.5
@@ -24,7 +26,7 @@ def emptiness(outputs: Sequence[torch.Tensor]) -> str:
 
 def _sample(output: torch.Tensor) -> torch.Tensor:
     flat = output.reshape(-1)
-    return flat[:: max(1, flat.numel() // LOOKED_AT)]
+    return widened(flat[:: max(1, flat.numel() // LOOKED_AT)])
 
 
 def _emptiness(sample: torch.Tensor) -> str:
@@ -45,4 +47,4 @@ def _is_finite(result: torch.Tensor) -> bool:
     """By both ends, of which one is NaN where any element is: one pass that writes nothing."""
     if not result.is_floating_point() or not result.numel():
         return True
-    return all(math.isfinite(end) for end in result.aminmax())
+    return all(math.isfinite(end) for end in widened(result).aminmax())

@@ -20,6 +20,7 @@ from typing import Literal
 import torch
 
 from harness.checks.choices import Choice
+from harness.checks.float8 import FLOAT8, widened
 from harness.checks.pattern import pattern_of
 from harness.checks.threads import Mapped, side_by_side
 from harness.nouns.verdict import FirstBad, OutputError
@@ -31,9 +32,10 @@ DEVIATIONS = 3.0
 which is about the largest of a few hundred."""
 FLOOR_EPS = 8.0
 """... plus this many units of the output type's epsilon, for references that happen to be exact."""
-_FLOORS = {torch.float16: 1.0, torch.bfloat16: 1.0, torch.float64: 1024.0}
-"""... or this many of these: two roundings to 16 bits (eight units of bfloat16 are 6 %: a line in the place of exp() is
-nearer); in float64 the oracle is the reference, and no more exact than another order of sums."""
+_FLOORS = {torch.float16: 1.0, torch.bfloat16: 1.0, torch.float64: 1024.0} | dict.fromkeys(FLOAT8, 1.0)
+"""... or this many of these: the next number in 8 bits; two roundings to 16 bits (eight units of bfloat16 are 6 %: a
+line in the place of exp() is nearer); in float64 the oracle is the reference, and no more exact than another order of
+sums."""
 UNDEFINED = 0.05
 """A reference that is this far (scaled) from its own oracle has no result there that anybody could be held to."""
 
@@ -102,6 +104,10 @@ def compare(got: torch.Tensor, expected: Expected, draws: Sequence[Expected] = (
     `draws` are what the output should be on other inputs of the same kind. With them the scale, and how far PyTorch's
     own result is off, are those of all draws together: a single sum may cancel, or happen to be exact.
     """
+    if got.dtype in FLOAT8:
+        wide = replace(expected, oracle=widened(expected.oracle), reference=expected.reference.float())
+        wrong = _wrong_exactly(got.float(), wide) & ~_undefined(wide)
+        return with_wrong(_error_of_exact(expected.name, wrong), wrong, got.float(), wide)
     if not expected.reference.is_floating_point():
         wrong = _wrong_exactly(got, expected) | no_flags(got)
         return with_wrong(_error_of_exact(expected.name, wrong), wrong, got, expected)
@@ -159,6 +165,7 @@ def scaled_error(
     whole = reference
     if at is not None:
         got, reference = got.reshape(-1)[at], reference.reshape(-1)[at]
+    got, reference, whole = map(widened, (got, reference, whole))
     if not reference.is_floating_point():
         return float((got != reference).any() or no_flags(got).any())
     pieces = () if at is None else _pieces(whole)
@@ -451,15 +458,24 @@ def _pieces(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
 def _wrong_exactly(got: torch.Tensor, expected: Expected) -> torch.Tensor:
     """Right is what PyTorch says and what the oracle says: near a step rounding has one on either side of it."""
     sides = [expected.reference, expected.oracle]
-    if expected.further is None or any(torch.equal(got, side) for side in sides):
-        return torch.stack([got != side for side in sides]).all(0)
+    wrong = torch.stack([~_same(got, side) for side in sides]).all(0)
+    if expected.further is None or not wrong.any():
+        return wrong
     further = expected.further()
     if further.choice:
         return further.choice.wrong(got, *sides)
-    wrong = torch.stack([got != side for side in (*sides, *further.others)]).all(0)
+    wrong = torch.stack([wrong, *(~_same(got, widened(side)) for side in further.others)]).all(0)
     if wrong.any() and further.explained:
-        wrong &= torch.stack([wrong, *(got != side for side in further.explained())]).all(0)
+        wrong &= torch.stack([wrong, *(~_same(got, widened(side)) for side in further.explained())]).all(0)
     return wrong
+
+
+def _undefined(expected: Expected) -> torch.Tensor:
+    """Which elements of an output in 8 bits are out of scope: see `Scope`."""
+    if expected.scope == "all":
+        return torch.zeros_like(expected.reference, dtype=torch.bool)
+    known = torch.isfinite(expected.reference) & torch.isfinite(expected.oracle)
+    return ~known if expected.scope == "finite" else ~(known | _same(expected.reference, expected.oracle))
 
 
 def _error_of_exact(name: str, wrong: torch.Tensor) -> OutputError:

@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 
 from harness.checks.families import Reach, near_one, uniform_block
+from harness.checks.float8 import widened
 from harness.checks.structure import Structure
 
 BLOCK = (1 << 20) + 7
@@ -117,7 +118,8 @@ class Stirring:
         "mixed within" stretches are mirrored in the range of `given`; with "near one" it keeps no value of it. A
         contiguous `place` of that shape and type is written to and may be what is returned.
         """
-        if place is None or not (place.is_contiguous() and given.is_contiguous()):
+        given = widened(given)
+        if place is None or not (place.is_contiguous() and given.is_contiguous() and place.dtype == given.dtype):
             place, given = torch.empty(given.shape, dtype=given.dtype, device=given.device), given.contiguous()
         flat, old = place.view(-1), given.view(-1)
         if manner == "near one":

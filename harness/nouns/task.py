@@ -13,7 +13,10 @@ from harness.nouns.aten import LOWERED, Kind
 from harness.nouns.form import Form
 from harness.nouns.frozen import Frozen, PlainName, SanitizedText
 
-DType = Literal["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64", "bool"]
+DType = Literal[
+    "float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8", "uint8", "int16", "int32",
+    "int64", "bool",
+]  # fmt: skip
 OpClass = Literal["gemm", "elementwise", "reduction", "other"]
 DESCRIBE_S = 120.0
 """Seconds for describing a task, unless a setting says otherwise: most take one, a large one on a busy machine 30."""
@@ -22,11 +25,13 @@ Direction = Literal["forward", "backward", "both"]
 """What a kernel computes of a module: its outputs, their gradients with respect to inputs and parameters, or both."""
 
 DTYPE_BYTES: dict[DType, int] = {
-    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1, "int16": 2, "int32": 4,
-    "int64": 8, "bool": 1,
+    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "int8": 1,
+    "uint8": 1, "int16": 2, "int32": 4, "int64": 8, "bool": 1,
 }  # fmt: skip
 
 
+FLOAT8: tuple[DType, ...] = ("float8_e4m3fn", "float8_e5m2")
+"""Their numbers are few: a cast to them is a step, and jumps."""
 WHOLE: tuple[DType, ...] = ("int8", "uint8", "int16", "int32", "int64", "bool")
 CASTS = ("to", "_to_copy")
 STEPPING = frozenset({
@@ -179,13 +184,15 @@ class Program(Frozen):
     """The forward as a list of operations. `outputs` names, for each output of the signature, the value returned.
 
     Scalar inputs of the signature appear as `Ref`s like tensors do. `reads` are the inputs and parameters that every
-    kernel reads as a whole.
+    kernel reads as a whole. `saturates`: what is too large for float8_e4m3fn is cast to the largest number, as newer
+    versions of PyTorch do, and not to NaN.
     """
 
     tracer: Literal["export", "make_fx"]
     ops: tuple[TracedOp, ...]
     outputs: tuple[str, ...]
     reads: tuple[str, ...] = ()
+    saturates: bool = True
 
     @property
     def names(self) -> frozenset[str]:
@@ -307,7 +314,7 @@ class TraceFacts(Frozen):
             return cls(op_class=task.op_class, steps=True)
         names = program.names
         kinds = {LOWERED.get(name) for name in names - ORDERING}
-        whole = any(spec.dtype in WHOLE for op in program.ops for spec in op.results)
+        jumps = any(spec.dtype in (*WHOLE, *FLOAT8) for op in program.ops for spec in op.results)
         made = {spec.name: op for op in program.ops for spec in op.results}
         results = zip(signature.outputs, program.outputs, strict=True) if task.direction == "forward" else ()
         floats = {spec.name for spec in signature.inputs if isinstance(spec, TensorSpec) and "float" in spec.dtype}
@@ -319,7 +326,7 @@ class TraceFacts(Frozen):
             windows=any("max_pool" in name for name in names),
             orders=bool(names) and kinds <= MOVING and names.isdisjoint(SPREADING),
             elementwise=frozenset(spec.name for spec, name in results if _is_function_of_elements(name, made)),
-            steps=whole or not names.isdisjoint(STEPPING),
+            steps=jumps or not names.isdisjoint(STEPPING),
             indexed=frozenset(floats & {op.args[0].ref for op in casts if isinstance(op.args[0], Ref)}),
         )
 

@@ -247,7 +247,7 @@ RULES = (
         assembly=re.compile(
             r"\.b?f16(?:x2)?\b|\.kind::(?:f16|f8|mxf)|\.[eu]\d[me]\d\w*|vcvtps2ph|vcvtneps2bf16|vcvtne2ps2bf16|vdpbf16ps|\bv\w+[ps]h\b|tdp\w*f16ps"
         ),
-        unless=words_of("float16 bfloat16"),
+        unless=words_of("float16 bfloat16 float8_e4m3fn float8_e5m2"),
     ),
     Rule(
         "fast_math",
@@ -256,7 +256,7 @@ RULES = (
             "__expf __exp10f __logf __log2f __log10f __powf __sinf __cosf __tanf __sincosf __fdividef __tanhf "
             "__use_fast_math__"
         ),
-        unless=words_of("float16 bfloat16"),
+        unless=words_of("float16 bfloat16 float8_e4m3fn float8_e5m2"),
     ),
     Rule(
         "header",

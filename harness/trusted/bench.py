@@ -16,6 +16,7 @@ from harness.checks.distributions import draw, plant_nan, sprinkle, stretch
 from harness.checks.emptiness import all_finite
 from harness.checks.families import FAMILIES, SINGLE, SPECIAL, STIRRED
 from harness.checks.filters import Influence
+from harness.checks.float8 import FLOAT8, in_float32, widened
 from harness.checks.stirring import PLANTED_BESIDE, Manner, Stirring, exchange_in_rows, touch_few
 from harness.checks.structure import Structure
 from harness.checks.trained import Trained
@@ -93,9 +94,13 @@ class Bench:
         self.weights = {name: tensor.clone() for name, tensor in self.reference.parameters().items()}
         self.discrete = DiscreteArguments(self.signature, self.pattern, self.weights)
         self.scalars = ScalarArguments(self.signature, self.numbers)
-        self.trained = Trained(self.weights, dict(self.reference.model.named_buffers()))
+        self.trained = Trained(
+            {name: widened(each) for name, each in self.weights.items()}, dict(self.reference.model.named_buffers())
+        )
         self.structures = {
-            spec.name: replace(Structure.of(value), indices=_ends(value) if spec.name in self.facts.indexed else None)
+            spec.name: replace(
+                Structure.of(widened(value)), indices=_ends(value) if spec.name in self.facts.indexed else None
+            )
             for spec, value in zip(self.signature.inputs, self.pattern, strict=True)
             if isinstance(value, torch.Tensor) and value.is_floating_point()
         }
@@ -220,7 +225,8 @@ class Bench:
     def scalable(self, slot: int) -> list[torch.Tensor]:
         """The inputs of a slot that are numbers with a fraction, and no indices."""
         held = [name for name, structure in self.structures.items() if structure.indices is None]
-        return [self.memory.views[slot][name] for name in held]
+        views = (self.memory.views[slot][name] for name in held)
+        return [view for view in views if view.dtype not in FLOAT8]
 
     def touch(self, slot: int, names: Collection[str]) -> None:
         """Change a few elements of these arguments of a slot (see `touch_few`), of integers and masks their places."""
@@ -228,8 +234,9 @@ class Bench:
             view = self.memory.views[slot][name]
             if view.is_floating_point():
                 extremes = name in self.structures and self.structures[name].empty
-                touch_few(view, turned=self.trained.turns(name), extremes=extremes)
-                self.trained.exchange(name, view)
+                with in_float32(view) as wide:
+                    touch_few(wide, turned=self.trained.turns(name), extremes=extremes)
+                    self.trained.exchange(name, wide)
             else:
                 self.discrete.touch(name, view, self.generator)
         self.derive(slot)
@@ -335,16 +342,19 @@ class Bench:
         self, name: str, given: torch.Tensor, view: torch.Tensor, stirring: Stirring, manner: Manner
     ) -> None:
         write(view, stirring.stir(given, view, manner=manner, structure=self.structures[name]))
+        self._move(name, view)
+
+    def _move(self, name: str, view: torch.Tensor) -> None:
         if name in self.moving:
-            exchange_in_rows(base_of(view))
+            with in_float32(base_of(view)) as wide:
+                exchange_in_rows(wide)
 
     def _stir_weight(self, name: str, view: torch.Tensor) -> None:
         habit = self.trained.habits.get(name)
         structure = habit.structure if habit else Structure()
         base = self.trained.elsewhere(name, self.bases[name], self.generator)
         write(view, self.stirring.stir(base, view, structure=structure, turned=self.trained.turns(name)))
-        if name in self.moving:
-            exchange_in_rows(base_of(view))
+        self._move(name, view)
 
     def movable(self) -> frozenset[str]:
         """What may be `moving`: what shows infinities, or a triangle that the reference does not insist on."""
@@ -355,7 +365,7 @@ class Bench:
             name
             for name, structure in shown.items()
             if values[name].ndim > 1
-            and ((structure.upper != structure.lower and name not in kept) or bool(values[name].isinf().any()))
+            and ((structure.upper != structure.lower and name not in kept) or bool(widened(values[name]).isinf().any()))
         )
 
     def _put(self, slot: int, distribution: str, mild: int, generator: torch.Generator) -> None:
@@ -370,7 +380,7 @@ class Bench:
         for spec in self.signature.inputs:
             if spec.name in self.structures:
                 view = self.memory.views[slot][spec.name]
-                values = view.clone(memory_format=torch.contiguous_format)
+                values = widened(view).clone(memory_format=torch.contiguous_format)
                 into(values, generator)
                 write(view, self._tried(spec.name).keep(values))
 

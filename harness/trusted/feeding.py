@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 
 from harness.checks.families import FAMILIES
+from harness.checks.float8 import widened
 from harness.nouns.errors import UserError
 from harness.nouns.task import TensorSpec
 from harness.nouns.verdict import Trial
@@ -62,9 +63,10 @@ def fed_by(bench: Bench, slot: int, trial: Trial, output: int) -> str:
 def _special(place: int, name: str, values: torch.Tensor) -> Iterator[_Special]:
     if not values.is_floating_point():
         return
-    tiny = torch.finfo(values.dtype).smallest_normal
+    tiny, most = torch.finfo(values.dtype).smallest_normal, torch.finfo(values.dtype).max
+    values = widened(values)
     zeros = (values == 0) & values.signbit()
-    huge = values.abs() >= torch.finfo(values.dtype).max
+    huge = values.abs() >= most
     denormal = (values != 0) & (values.abs() < tiny)
     for index in (~values.isfinite() | zeros | huge | denormal).nonzero().tolist():
         yield _Special(place, name, tuple(index), float(values[tuple(index)]))

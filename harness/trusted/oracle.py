@@ -17,6 +17,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from harness.checks.errors import Further, explained_error, floor_of, scaled_error
+from harness.checks.float8 import widened
 from harness.checks.threads import one_thread
 from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
@@ -111,7 +112,8 @@ class Oracle:
         chosen = [
             choice_of(exact.chosen(o), rounded.chosen(r), tolerance) for o, r in zip(outputs, results, strict=True)
         ]
-        fitted = cache(lambda: self._fitted(inputs, weights, model, (results, got), tolerance))
+        theirs = [*map(widened, results)], [*map(widened, got)]
+        fitted = cache(lambda: self._fitted(inputs, weights, model, theirs, tolerance))
         return [
             Further(choice, tuple(other[k] for other in others), partial(lambda at: tuple(fitted()[at]), k))
             for k, choice in enumerate(chosen)

@@ -32,6 +32,7 @@ Value = torch.Tensor | float | int | bool
 
 DTYPES: dict[torch.dtype, DType] = {
     torch.float32: "float32", torch.float64: "float64", torch.float16: "float16", torch.bfloat16: "bfloat16",
+    torch.float8_e4m3fn: "float8_e4m3fn", torch.float8_e5m2: "float8_e5m2",
     torch.int8: "int8", torch.uint8: "uint8", torch.int16: "int16", torch.int32: "int32", torch.int64: "int64",
     torch.bool: "bool",
 }  # fmt: skip

@@ -13,10 +13,11 @@ KIND_INT, KIND_BOOL, KIND_FLOAT, KIND_DLTENSOR = 1, 2, 3, 7
 DEVICES = {"cpu": 1, "cuda": 2}
 """DLPack's device types; kernels see device 0 of theirs."""
 
-# DLPack type codes: 0 int, 1 uint, 2 float, 4 bfloat, 6 bool; then bits.
+# DLPack type codes: 0 int, 1 uint, 2 float, 4 bfloat, 6 bool, 10 and 12 float8; then bits.
 DTYPE_CODES = {
     "float32": (2, 32), "float64": (2, 64), "float16": (2, 16), "bfloat16": (4, 16), "int8": (0, 8), "uint8": (1, 8),
     "int16": (0, 16), "int32": (0, 32), "int64": (0, 64), "bool": (6, 8),
+    "float8_e4m3fn": (10, 8), "float8_e5m2": (12, 8),
 }  # fmt: skip
 
 

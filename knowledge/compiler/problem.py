@@ -105,7 +105,8 @@ class Problem(Plain):
     `returns` names, for each output, the value it holds. Under the precision "tf32" products may round their operands
     to TF32, under "default" convolutions may; else nothing may be less exact than float32 arithmetic.
     `others` are the same forward at other sizes, which the kernel has to serve as well. `apart`, where some sizes of
-    all those are equal by chance, is the forward where they are not.
+    all those are equal by chance, is the forward where they are not. `saturates`: PyTorch makes the largest number, and
+    not NaN, of what is too large for float8_e4m3fn.
     """
 
     target: Literal["cpu", "cuda"]
@@ -118,6 +119,7 @@ class Problem(Plain):
     precision: Literal["default", "ieee", "tf32"] = "ieee"
     others: tuple[Problem, ...] = ()
     apart: tuple[Problem, ...] = ()
+    saturates: bool = True
 
     @property
     def on_gpu(self) -> bool:

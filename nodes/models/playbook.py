@@ -76,6 +76,7 @@ def _posed(request: Request, workload: Workload | Traced, program: Program) -> P
             "outputs": signature.outputs,
             "ops": program.ops,
             "returns": program.outputs,
+            "saturates": program.saturates,
             "device": request.device,
             "precision": request.precision,
         },

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from harness.judging.roofline_bound import floor_ms
 from harness.nouns.device_facts import DeviceFacts
-from harness.nouns.task import OpClass, Task
+from harness.nouns.task import FLOAT8, OpClass, Task
 from harness.nouns.verdict import Verdict
 
 INPUTS: Mapping[str, str] = {
@@ -55,6 +55,7 @@ _RANGES = {
 """The largest number and the epsilon of each type."""
 _FLOORS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 8 * 2.0**-23}
 
+_IN_FLOAT8 = "in float8 is PyTorch's, or the next where float32 error decides between them"
 _SPREADING: Mapping[OpClass, str] = {
     "elementwise": "NaN and infinities come out where PyTorch has them, and nowhere else.",
     "reduction": "Where PyTorch has NaN or an infinity, one may stand for the other, a number for neither.",
@@ -89,15 +90,16 @@ def reach_of(task: Task) -> tuple[int, float]:
 
 def say_exactness(task: Task, tolerance: float) -> str:
     """How far off an element may be, in a sentence; its numbers are those of `harness/checks/errors.py`."""
-    of_output = [spec.dtype for spec in task.signature.outputs if "float" in spec.dtype]
+    narrow = any(spec.dtype in FLOAT8 for spec in task.signature.outputs)
+    of_output = [spec.dtype for spec in task.signature.outputs if spec.dtype in _RANGES]
     if not of_output:
-        return "Results are equal to PyTorch's."
+        return "Results are equal to PyTorch's" + (f"; {_IN_FLOAT8}." if narrow else ".")
     widest = min(of_output, key=lambda name: _RANGES[name][1])
     floor = 1024 * _RANGES["float64"][1] if widest == "float64" else max(_FLOORS[name] for name in of_output)
     times = f"{tolerance:g} times " if tolerance != 1 else ""
     return (
         f"|result - exact| / (|exact| + rms of the output), exact in float64, is at most {times}4 times what PyTorch's "
-        f"own result has of it, plus {floor:.2g}."
+        f"own result has of it, plus {floor:.2g}.{f' A number {_IN_FLOAT8}.' if narrow else ''}"
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from knowledge.compiler.ir.dtypes import NARROW
 from knowledge.compiler.ir.expressions import Node, postorder
 from knowledge.compiler.lower.lowering import Lowered
 from knowledge.compiler.problem import Argument, Atom, DTypeArg, Problem, Ref, Tensor
@@ -116,7 +117,7 @@ def reduced(node: Node, operand: torch.Tensor) -> torch.Tensor:
 
 
 def _kept(value: torch.Tensor, dtype: str) -> torch.Tensor:
-    return value.float() if dtype in ("float16", "bfloat16") else value
+    return value.float() if dtype in NARROW else value
 
 
 def _strided(tensor: torch.Tensor, node: Node) -> torch.Tensor:

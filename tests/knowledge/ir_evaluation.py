@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from evaluation import computed, reduced
 
+from knowledge.compiler.ir.dtypes import NARROW, computed_in
 from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.index import Axis, Data, Index, Quotient, axes
 from knowledge.compiler.ir.nodes import Element, Region, Value, elements, neutral, values
@@ -59,7 +60,7 @@ def _total(kernel: Kernel, value: Value, known: Mapping[int, torch.Tensor], tens
 
 def _read_as(given: torch.Tensor) -> torch.Tensor:
     """What a read of an argument is computed with."""
-    return given.float() if given.dtype in (torch.float16, torch.bfloat16) else given
+    return given.float() if str(given.dtype).removeprefix("torch.") in NARROW else given
 
 
 def _reduced(value: Value, body: torch.Tensor, rank: int) -> torch.Tensor:
@@ -195,8 +196,7 @@ class Body:
         if node.kind in ("const", "scalar"):
             given = node.payload[0] if node.kind == "const" else self.tensors[node.op]
             exact = torch.tensor(given, dtype=torch.float64) if isinstance(given, float) else torch.tensor(given)
-            wide = {"float16": "float32", "bfloat16": "float32"}.get(node.dtype, node.dtype)
-            return exact.to(getattr(torch, wide))
+            return exact.to(getattr(torch, computed_in(node.dtype)))
         return computed(node, [self.made[id(arg)] for arg in node.args])
 
     def _read(self, node: Element, places: list[torch.Tensor]) -> torch.Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from harness.checks.float8 import saturates
 from harness.nouns.task import Argument, Atom, DTypeArg, Program, Ref, TensorSpec, TracedOp
 from harness.trusted.facts.complexes import COMPLEX, ComplexSpec, PairlessError, in_pairs
 from harness.trusted.keeping import gives_nothing
@@ -48,7 +49,7 @@ class Reader:
             ops = in_pairs(self.ops, self._given(module))
         except PairlessError as failure:
             raise UntraceableError(f"it has {failure}, which has no form in pairs of reals here") from None
-        return Program(tracer=self.tracer, ops=ops, outputs=outputs)  # type: ignore[arg-type]
+        return Program(tracer=self.tracer, ops=ops, outputs=outputs, saturates=saturates())  # type: ignore[arg-type]
 
     def _given(self, module: torch.fx.GraphModule) -> Iterator[TensorSpec]:
         """The placeholders that a kernel could be given."""

@@ -21,6 +21,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 
 from harness.checks.choices import repeated
+from harness.checks.float8 import FLOAT8, widened
 from harness.trusted.ties.recorder import CHOOSING, ROWS, STEPPING, given_to, shift_of
 from harness.trusted.ties.sides import Open, followed, opened
 
@@ -300,7 +301,7 @@ class _Shared(torch.fx.Interpreter):
         if n.name not in self._sides:
             return result
         if not isinstance(result, tuple):
-            return opened(n.name, result, self._sides[n.name])
+            return opened(n.name, widened(result), self._sides[n.name])
         place = CHOICES.get(_name(n), 0)
         return tuple(
             opened(n.name, each, self._sides[n.name]) if at == place else each for at, each in enumerate(result)
@@ -470,12 +471,14 @@ def _decides(node: torch.fx.Node) -> bool:
     name = _name(node)
     if name in CHOICES:  # the largest of two tensors, or of all elements, is no choice
         return len(node.target._schema.returns) > 1 or CHOICES[name] == 0  # type: ignore[union-attr]
+    if name == "_to_copy" and node.kwargs.get("dtype") in FLOAT8:
+        return True
     return name in STEPS or (name == "div" and node.kwargs.get("rounding_mode") is not None)
 
 
 def _decided(node: torch.fx.Node, result: Any) -> torch.Tensor:
     """The indices or the flags of a decision's results."""
-    return result[CHOICES.get(_name(node), 0)] if isinstance(result, tuple) else result  # type: ignore[no-any-return]
+    return widened(result[CHOICES.get(_name(node), 0)] if isinstance(result, tuple) else result)
 
 
 def _as_was(value: Any, node: Any) -> Any:

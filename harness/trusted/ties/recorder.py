@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.checks.choices import Choice
 from harness.checks.errors import explained_error, scale_of
+from harness.checks.float8 import FLOAT8
 
 CHOOSING = {"topk": 1, "sort": 1, "kthvalue": 1, "median": 1, "nanmedian": 1, "mode": 1, "max": 1, "min": 1,
             "argmax": 0, "argmin": 0}  # fmt: skip
@@ -189,5 +190,5 @@ def _steps(name: str, args: Any, kwargs: Any) -> bool:
         return False
     if name == "_to_copy":
         kind = kwargs.get("dtype")
-        return kind is not None and not kind.is_floating_point and not kind.is_complex
+        return kind is not None and (kind in FLOAT8 or not (kind.is_floating_point or kind.is_complex))
     return name.rstrip("_") in STEPPING or (name.rstrip("_") == "div" and kwargs.get("rounding_mode") is not None)

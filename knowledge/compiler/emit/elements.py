@@ -12,12 +12,14 @@ from knowledge.compiler.ir.primitives import COMPARISONS, PRIMITIVES
 from knowledge.compiler.ir.sizes import Size
 
 ELEMENT_TYPES = {
-    "float32": "float", "float16": "float", "bfloat16": "float", "float64": "double", "int64": "int64_t",
+    **dict.fromkeys(dtypes.NARROW, "float"), "float32": "float", "float64": "double", "int64": "int64_t",
     "int32": "int32_t", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t", "bool": "bool",
 }  # fmt: skip
-STORED_TYPES = {**ELEMENT_TYPES, "float16": "half_t", "bfloat16": "bfloat16_t"}
+STORED_TYPES = {
+    **ELEMENT_TYPES, "float16": "half_t", "bfloat16": "bfloat16_t", **{each: each for each in dtypes.FLOAT8},
+}  # fmt: skip
 LANE_TYPES = {
-    "float32": "vfloat", "float16": "vfloat", "bfloat16": "vfloat", "float64": "vdouble", "int64": "vlong",
+    **dict.fromkeys(dtypes.NARROW, "vfloat"), "float32": "vfloat", "float64": "vdouble", "int64": "vlong",
     "int32": "vint", "bool": "vmask",
 }  # fmt: skip
 WIDE = ("float64", "int64")
@@ -129,7 +131,7 @@ class Emitter:
         )
         return f"lanewise([]({declared}) {{ return {element.format(*parameters)}; }}, {', '.join(operands)})"
 
-    def _rounded_to_half(self, node: Node, lanes: bool, name: str) -> str:
+    def _rounded(self, node: Node, lanes: bool, name: str) -> str:
         kind = STORED_TYPES[node.dtype]
         if not lanes:
             return f"static_cast<float>({kind}(static_cast<float>({name})))"
@@ -143,8 +145,8 @@ class Emitter:
         if node.dtype == "bool":
             zero = literal(0, arg.dtype)
             return f"narrow({name} != {zero})" if lanes and arg.dtype in WIDE else f"{name} != {zero}"
-        if node.dtype in ("float16", "bfloat16"):
-            return self._rounded_to_half(node, lanes, name)
+        if node.dtype in dtypes.NARROW:
+            return self._rounded(node, lanes, name)
         kind = (LANE_TYPES if lanes else ELEMENT_TYPES)[node.dtype]
         if not lanes:
             return name if ELEMENT_TYPES[arg.dtype] == kind else f"static_cast<{kind}>({name})"

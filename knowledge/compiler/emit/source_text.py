@@ -31,8 +31,9 @@ RESERVED = frozenset((
     "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq", "std", "cute", "tvm",
     "run", "math", "size", "require", "make_tensor", "make_layout", "min", "max", "main", "all", "load", "store",
     "stream", "fill", "convert", "narrow", "widen", "lanewise", "below", "local_tile", "make_coord", "Tensor", "Shape",
-    "Stride", "Int", "C", "element", "kLanes", "NAN", "INFINITY", "half_t", "bfloat16_t", "kernels", "rows", "finish",
-    "pointwise", "aligned", "packs", "launched", "stream_of", "buffer", "error", "Index", "Pack", "Best",
+    "Stride", "Int", "C", "element", "kLanes", "NAN", "INFINITY", "half_t", "bfloat16_t", "Float8",
+    "float8_e4m3fn", "float8_e5m2", "kernels", "rows", "finish", "pointwise", "aligned", "packs", "launched",
+    "stream_of", "buffer", "error", "Index", "Pack", "Best",
 ))  # fmt: skip
 # Names that kernels give their own variables and functions: loop counters, mX, gX, rX, pX, kRows, v3, totalSum0.
 _OURS = re.compile(r"[cijknrtu]|(?:[mgrvpk]|parts|total|index|part|memory|element|sweep)[A-Z0-9]\w*")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from knowledge.compiler.ir.dtypes import FLOAT8
 from knowledge.compiler.lower.rolling import Loop, rolled
 from knowledge.compiler.plan import Plan, Recipe
-from knowledge.compiler.problem import Problem
+from knowledge.compiler.problem import Problem, Tensor
 from knowledge.compiler.schedule.attention.recipe import AttentionRecipe
 from knowledge.compiler.schedule.gemm.narrow_weights import NarrowWeightsRecipe
 from knowledge.compiler.schedule.gemm.recipe import GemmRecipe
@@ -16,6 +17,8 @@ from knowledge.compiler.schedule.rows.recipe import RowRecipe
 
 SINGLE: tuple[Recipe, ...] = (PointwiseRecipe(), RowRecipe(), GemmRecipe(), AttentionRecipe(), NarrowWeightsRecipe())
 _OF_ONE_SIZE: tuple[Recipe, ...] = (*SINGLE, StagesRecipe(SINGLE), LoopsRecipe())
+_WITH_FLOAT8: tuple[Recipe, ...] = (*SINGLE[:2], LoopsRecipe())
+"""The others' products and joints know elements of 16 bits and more."""
 
 
 def recipes() -> tuple[Recipe, ...]:
@@ -27,7 +30,9 @@ def recipes_for(problem: Problem) -> tuple[Recipe, ...]:
     """Those that write problems of one size, with loops over time, or of several sizes, in the order of their turns."""
     if problem.others:
         return recipes()[-1:]
-    return _OF_ONE_SIZE[-1:] if any(isinstance(each, Loop) for each in rolled(problem)) else _OF_ONE_SIZE
+    if any(isinstance(each, Loop) for each in rolled(problem)):
+        return _OF_ONE_SIZE[-1:]
+    return _WITH_FLOAT8 if _has_float8(problem) else _OF_ONE_SIZE
 
 
 def planned(source: str) -> tuple[Recipe, Plan] | None:
@@ -35,3 +40,8 @@ def planned(source: str) -> tuple[Recipe, Plan] | None:
     plan = Plan.read(source)
     recipe = next((each for each in recipes() if plan is not None and each.name == plan.recipe), None)
     return (recipe, plan) if plan is not None and recipe is not None else None
+
+
+def _has_float8(problem: Problem) -> bool:
+    made = (each for op in problem.ops for each in op.results)
+    return any(isinstance(each, Tensor) and each.dtype in FLOAT8 for each in (*problem.arguments, *made))

@@ -15,6 +15,7 @@ from harness.nouns.build import Build, Diagnostic
 from harness.nouns.candidate import Candidate
 from harness.nouns.task import (
     DTYPE_BYTES,
+    FLOAT8,
     DTypeArg,
     Program,
     Ref,
@@ -53,9 +54,9 @@ def test_what_is_expanded_lies_in_memory_once(shape, strides, elements):
 
 
 def test_a_type_has_its_bytes():
-    known = {name: size for name, size in DTYPE_BYTES.items() if name != "bfloat16"}
+    known = {name: size for name, size in DTYPE_BYTES.items() if name not in ("bfloat16", *FLOAT8)}
     assert known == {name: np.dtype(name).itemsize for name in known}
-    assert DTYPE_BYTES["bfloat16"] == 2
+    assert DTYPE_BYTES["bfloat16"] == 2 and [DTYPE_BYTES[name] for name in FLOAT8] == [1, 1]
 
 
 def test_arguments_come_in_the_order_of_the_call():

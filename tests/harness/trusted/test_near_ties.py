@@ -50,6 +50,7 @@ SORTED = "s, i = topk(x.repeat(1, 2) * 1.5, 32); p = torch.softmax(s, -1); c = u
 HIDDEN = (
     "return torch.softmax((x.repeat(1, 2) * 1.5).masked_fill(torch.zeros_like(r).scatter(1, i, r), -torch.inf), -1)"
 )
+SCALED = "y = up((sums + 0.1) - 0.1); s = y.abs().amax(-1, keepdim=True) / 448; "
 USES = {
     "beam": BEAM + "return v, i // 16, i % 16, history.gather(1, i // 16)",
     "beam-stacked": BEAM + "return torch.stack([torch.div(i, 16, rounding_mode='floor'), i.remainder(16)], 1)",
@@ -73,6 +74,8 @@ USES = {
     "hash": "return ((up(sums + 0.1) - 0.1 > 0).long() * 2 ** torch.arange(12)).sum(-1)",
     "quantized": "y = up((sums + 0.1) - 0.1); s = y.abs().amax(-1, keepdim=True) / 127; "
     "q = torch.round(y / s).clamp(-127, 127).to(torch.int8); return q, s, q.float() @ self.table",
+    "eighths": SCALED + "q = (y / s).to(torch.float8_e4m3fn); return q, s",
+    "eighths-used": SCALED + "q = (y / s).to(torch.float8_e5m2); return q, q.float() @ self.table",
     "buckets": "b = torch.bucketize(up(sums + 0.1), torch.tensor([-1.0, 0.0, 1.0])); return self.table[b], b * 2",
     "straight-through": "p = torch.softmax(sums, -1); return F.one_hot(best(p), 12) - p + p",
     "pairs": "v, i = topk(up(x @ x.T).flatten(), 10); return v, torch.stack([i // 64, i % 64], 1)",
@@ -90,6 +93,10 @@ WRONG = {
     "one-more": SORTED + "r = (c if KERNEL else c - p) > 0.75; " + HIDDEN,
     "another-slot": ROUTER + "m = F.one_hot(i.T.flatten(), 12); return (m.cumsum(0) * m).sum(-1) - 1 < 9 + KERNEL",
     "weights-turned": ROUTER + "return (self.table[i] * (v.flip(1) if KERNEL else v).unsqueeze(-1)).sum(1)",
+    "next-eighth": SCALED
+    + "return torch.where(torch.arange(12) == 3, y / s * (1 + KERNEL / 16), y / s).to(torch.float8_e4m3fn)",
+    "cut-eighth": SCALED + "q = y / s; return (q * (1 - KERNEL / 16)).to(torch.float8_e4m3fn)",
+    "eighth-not-a-number": SCALED + "return torch.where(KERNEL * y > 1, torch.nan, y / s).to(torch.float8_e4m3fn)",
     "another-row": "return self.table[(best(sums) + KERNEL) % 12]",
     "in-parts": "y = x.view(1, 1, 64, 16); v, i = F.max_pool2d(y, 2, return_indices=True); "
     "n = (y == F.interpolate(v, scale_factor=2)).float(); w = F.interpolate(F.avg_pool2d(n, 2) * 4, scale_factor=2); "

@@ -10,6 +10,7 @@ from math import prod
 
 from knowledge.compiler.emit import source_text
 from knowledge.compiler.emit.elements import STORED_TYPES
+from knowledge.compiler.emit.float8 import with_float8
 from knowledge.compiler.emit.source_text import SCALAR_TYPES, identifiers, tensor_names
 from knowledge.compiler.ir.dtypes import BYTES
 from knowledge.compiler.ir.expressions import UnwritableError
@@ -139,6 +140,7 @@ class File:
     def text(self) -> str:
         """The whole source."""
         text = self._for_the_gpu() if self.problem.on_gpu else self._for_the_processor()
+        text = with_float8(self.problem, text)
         begins = "using namespace cute;\n"
         return text.replace(begins, f"{begins}\n{FLOOR}", 1) if "floor_" in text else text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from knowledge.compiler.emit.elements import REDUCERS
+from knowledge.compiler.emit.float8 import with_float8
 from knowledge.compiler.ir.cost import SURELY_WORTH_THREADS, WORTH_THREADS
 from knowledge.compiler.ir.dtypes import BYTES
 from knowledge.compiler.ir.expressions import UnwritableError
@@ -47,9 +48,9 @@ class RowRecipe:
     def render(self, problem: Problem, plan: Plan) -> str:
         """The kernel's source."""
         if problem.on_gpu:
-            return cuda.render(problem, plan)
+            return with_float8(problem, cuda.render(problem, plan))
         lowered = lower_problem(problem)
-        return text.render(problem, plan, lowered, RowProgram(lowered))
+        return with_float8(problem, text.render(problem, plan, lowered, RowProgram(lowered)))
 
 
 def _extent(program: RowProgram) -> tuple[int, int]:
