@@ -396,6 +396,14 @@ inline float float_of(uint32_t bits) {
   return value;
 }
 
+// Four of the eight bytes of two words.
+inline uint32_t picked(uint32_t low, uint32_t high, uint32_t which) {
+  uint64_t const bytes = uint64_t(high) << 32 | low;
+  uint32_t result = 0;
+  for (int at = 0; at < 4; ++at) result |= uint32_t(bytes >> (which >> 4 * at & 7) * 8 & 255) << 8 * at;
+  return result;
+}
+
 inline void lower(int* at, int value) { *at = std::min(*at, value); }
 // Scratch from the caller's allocator, filled so that nobody takes it for zeros.
 inline int reserve(DLTensor* wanted, TVMFFIObjectHandle* out) {
@@ -436,5 +444,6 @@ extern "C" inline char const* cudaGetErrorString(cudaError_t) { return ""; }
 #define SM80_16x8x8_F32TF32TF32F32_TN machine::Mma16x8x8
 #define __float_as_uint machine::bits_of
 #define __uint_as_float machine::float_of
+#define __byte_perm machine::picked
 #define __reduce_min_sync(lanes, value) machine::least_in_warp(value)
 #define atomicMin machine::lower

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from emulated import emulated
 from goldens import Golden
-from gpu_kernels import A100, compiled, for_nvcc, traced
+from gpu_kernels import A100, H200, compiled, for_nvcc, traced
 from traced import Compiler, assert_close, call
 
 from knowledge.compiler.plan import Plan
@@ -19,6 +19,8 @@ from knowledge.compiler.search.first import first_draft
 
 torch.manual_seed(5)
 RECIPE = NarrowWeightsRecipe()
+# So few multiprocessors that a block takes many tiles in turn.
+FEW = H200.model_copy(update={"multiprocessors": 2})
 SCALES = torch.rand(37).bfloat16() * 0.02
 Inputs = list[torch.Tensor]
 
@@ -56,6 +58,14 @@ def words(x: torch.Tensor, packed: torch.Tensor, scale: torch.Tensor) -> torch.T
     return F.linear(x, (w.reshape(len(packed), -1).to(x.dtype) - 8) * scale[:, None])
 
 
+def unsigned(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    return x @ ((w.to(x.dtype) - 128) * scale[:, None]).t()
+
+
+def through_float32(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    return x @ (w.float() * scale.float()[:, None]).to(x.dtype).t()
+
+
 CASES: dict[str, tuple[Callable[..., torch.Tensor], Inputs, dict[str, int]]] = {
     "by row": (by_row, [torch.randn(16, 512).bfloat16(), int8(37, 512), SCALES], {}),
     "after, one row": (after, [torch.randn(1, 80).half(), int8(37, 80), SCALES.half(), torch.randn(37).half()],
@@ -67,6 +77,18 @@ CASES: dict[str, tuple[Callable[..., torch.Tensor], Inputs, dict[str, int]]] = {
                           torch.rand(37, 8).bfloat16()], {}),
     "words": (words, [torch.randn(8, 256).half(), torch.randint(-(2**31), 2**31, (21, 32)).int(),
                       SCALES[:21].half()], {}),
+    "many tiles a block": (nibbles, [torch.randn(2, 512).bfloat16(),
+                                     torch.randint(0, 256, (163, 256), dtype=torch.uint8),
+                                     torch.rand(163, 4).bfloat16()],
+                           {"warps": 2, "depth": 2, "blocks": 1, "tiles": 1}),
+    "x shared, an odd k": (by_row, [torch.randn(13, 1104).bfloat16(), int8(37, 1104), SCALES],
+                           {"warps": 4, "depth": 2, "blocks": 1, "shared": 1}),
+    "bytes without a sign": (unsigned, [torch.randn(4, 128).bfloat16(),
+                                        torch.randint(0, 256, (21, 128), dtype=torch.uint8), SCALES[:21]], {}),
+    "the same in float16": (unsigned, [torch.randn(4, 128).half(),
+                                       torch.randint(0, 256, (21, 128), dtype=torch.uint8), SCALES[:21].half()], {}),
+    "one by one": (through_float32, [torch.randn(3, 128).bfloat16(), int8(21, 128), SCALES[:21]], {}),
+    "x in device memory": (by_row, [torch.randn(5, 192).bfloat16(), int8(21, 192), SCALES[:21]], {"shared": 0}),
     "64 rows": (by_row, [torch.randn(64, 128).half(), int8(20, 128), SCALES[:20].half()], {"depth": 3}),
 }  # fmt: skip
 
@@ -76,7 +98,7 @@ def sources() -> dict[str, tuple[Problem, str]]:
     """All cases' kernels."""
     found = {}
     for name, (function, given, knobs) in CASES.items():
-        problem = traced(function, *given, device=A100)
+        problem = traced(function, *given, device=FEW if "blocks" in knobs else A100)
         plan = RECIPE.first_plan(problem)
         assert isinstance(plan, Plan), name
         found[name] = (problem, RECIPE.render(problem, plan.with_knobs(**knobs)))
@@ -111,6 +133,21 @@ def test_an_infinity_stays_in_its_row(golden: Golden, compiler: Compiler) -> Non
         return
     (got,) = call(compiler.build(text), problem, [x, w, scale])
     assert got[[0, 2]].isfinite().all() and not got[1].isfinite().any()
+
+
+def test_weights_of_eight_and_four_bits_are_made_two_at_a_time(sources: dict[str, tuple[Problem, str]]) -> None:
+    alone = {name for name, (_, source) in sources.items() if "integers<T" not in source.partition("struct Weights")[2]}
+    assert alone == {"one by one"}
+
+
+def test_few_rows_of_x_lie_in_shared_memory() -> None:
+    def shared(rows: int, inner: int) -> object:
+        given = [torch.empty(rows, inner).bfloat16(), torch.empty(37, inner, dtype=torch.int8), SCALES]
+        made = RECIPE.first_plan(traced(by_row, *given))
+        assert isinstance(made, Plan)
+        return made.knobs["shared"]
+
+    assert [shared(1, 4096), shared(8, 4096), shared(8, 28672), shared(16, 512)] == [1, 1, 0, 0]
 
 
 def test_nvcc_takes_the_kernels(golden: Golden, tmp_path, sources: dict[str, tuple[Problem, str]]) -> None:

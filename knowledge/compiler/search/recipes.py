@@ -11,12 +11,13 @@ from knowledge.compiler.schedule.gemm.narrow_weights import NarrowWeightsRecipe
 from knowledge.compiler.schedule.gemm.recipe import GemmRecipe
 from knowledge.compiler.schedule.loops.recipe import LoopsRecipe
 from knowledge.compiler.schedule.parts.resizing import SizesRecipe
+from knowledge.compiler.schedule.parts.row_losses import RowLossRecipe
 from knowledge.compiler.schedule.parts.stages import StagesRecipe
 from knowledge.compiler.schedule.pointwise.recipe import PointwiseRecipe
 from knowledge.compiler.schedule.rows.recipe import RowRecipe
 
 SINGLE: tuple[Recipe, ...] = (PointwiseRecipe(), RowRecipe(), GemmRecipe(), AttentionRecipe(), NarrowWeightsRecipe())
-_OF_ONE_SIZE: tuple[Recipe, ...] = (*SINGLE, StagesRecipe(SINGLE), LoopsRecipe())
+_OF_ONE_SIZE: tuple[Recipe, ...] = (*SINGLE, RowLossRecipe(), StagesRecipe(SINGLE), LoopsRecipe())
 _WITH_FLOAT8: tuple[Recipe, ...] = (*SINGLE[:2], LoopsRecipe())
 """The others' products and joints know elements of 16 bits and more."""
 

@@ -1,9 +1,11 @@
 // begin header
 // A product of 16 rows with weights made on the way: 16 x 512 -> 64.
 //   weights in memory: 32896 bytes
-//   shared memory: sums 16 x 16 x 8 x 4 = 8192 bytes
-// playbook plan: {"knobs": {"depth": 2, "tiles": 1, "warps": 8}, "recipe": "narrow weights"}
-// gemm_narrow_weights: 108 lines
+//   shared memory: 20480 bytes
+// playbook plan: {"knobs": {"blocks": 6, "depth": 2, "shared": 0, "tiles": 1, "warps": 8}, "recipe": "narrow weights"}
+// gemm_narrow_weights: 30 lines
+constexpr int kBlocks = 648;     // at most, which take tiles in turn
+// gemm_narrow_weights: 131 lines
 
 // end arithmetic
 
@@ -25,16 +27,15 @@ struct Weights {
     [[maybe_unused]] Index const r0 = (k / 16);
     return {pC[i1], Held<int8_t, 16>::of(pB + (i1 * 512 + r0 * 16))};
   }
-  CUTE_DEVICE void weights(Raw const& raw, [[maybe_unused]] int n, [[maybe_unused]] int k, T (&w)[16]) const {
-    [[maybe_unused]] Index const i1 = n;
-    [[maybe_unused]] Index const r0 = (k / 16);
+  // Which of the 16 k's the halves of the 8 registers hold.
+  CUTE_DEVICE static constexpr int order(int j) { return j / 4 * 4 + j % 4 / 2 + j % 2 * 2; }
+  CUTE_DEVICE void weights(Raw const& raw, [[maybe_unused]] int n, [[maybe_unused]] int k, uint32_t (&w)[8]) const {
     UNROLL
-    for (Index r0p = 0; r0p < 16; ++r0p) {
-      float const rC = float(raw.rC);
-      int8_t const rB = raw.rB.lane(r0p);
-      float const v2 = static_cast<float>(rB);  // aten.to.dtype
-      float const v3 = v2 * rC;  // aten.mul.Tensor
-      w[r0p] = T(v3);
+    for (int j = 0; j < 8; ++j) {
+      uint32_t const v0 = integers<T, 8, true, 0>(raw.rB.words.lane[j / 2], j % 2 * 8);  // aten.to.dtype
+      uint32_t const v1 = both(raw.rC);  // aten.mul.Tensor
+      uint32_t const v2 = mul<T>(v0, v1);  // aten.mul.Tensor
+      w[j] = v2;
     }
   }
   CUTE_DEVICE T const* row([[maybe_unused]] int m, int k) const {
@@ -47,7 +48,7 @@ struct Weights {
     [[maybe_unused]] Index const i0 = m;
     [[maybe_unused]] Index const i1 = n;
     mOutput(i0, i1) = bfloat16_t(s0);
-// gemm_narrow_weights: 138 lines
+// gemm_narrow_weights: 186 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView c_, tvm::ffi::TensorView output) {
   require(a, "a", {16, 512}, {512, 1}, kDLBfloat, 16);
   require(b, "b", {64, 512}, {512, 1}, kDLInt, 8);

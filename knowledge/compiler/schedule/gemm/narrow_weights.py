@@ -4,15 +4,16 @@ out[m, n] = epilogue(sum over k of x[m, k] * w[n, k]), where w is any arithmetic
 it would: int8 or packed int4 weights with their scales and zeros. Reading these is all the time; elsewhere w is written
 to memory in 16 bits first, and read again.
 
-Knobs: `tiles` (of 16 rows of w, a block), `warps` (of a block, which share K), `depth` (steps of a warp in flight).
+Knobs: `tiles` (of 16 rows of w, which a block takes at once), `warps` (of a block, which share K), `depth` (steps of a
+warp in flight), `blocks` (of a multiprocessor), `shared` (whether x lies in shared memory).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf
+from math import ceil, inf
 
 from knowledge.compiler.emit import cuda_frame as frame
 from knowledge.compiler.emit.cuda_math import DeviceEmitter
@@ -29,13 +30,18 @@ from knowledge.compiler.lower.lowering import Lowered
 from knowledge.compiler.passes.fusion import fused
 from knowledge.compiler.passes.loops import Nest, count, indices_of, nest_of
 from knowledge.compiler.plan import Decline, Move, Plan
-from knowledge.compiler.problem import ByContent, Problem, Tensor
+from knowledge.compiler.problem import ByContent, Device, Problem, Tensor
+from knowledge.compiler.schedule.gemm.narrow_pairs import Pairs, paired
 
 KERNEL = "gemm_narrow_weights"
 # Rows of x: a thread's sums and its x, for 8 rows 4 and 8 registers, must fit. Beyond 16 rows it was not timed.
 FEW = 64
 # Neighbouring k's that a thread reads of a row.
 LANES = 16
+# Bytes of shared memory that the system takes of each block.
+RESERVED = 1 << 10
+# k's that a warp takes at once.
+STEP = 64
 # Of the bytes that w would have, what its tensors have at most.
 NARROWER = 0.75
 
@@ -76,6 +82,19 @@ class Narrow:
     def sizes(self) -> tuple[int, int, int]:
         """M, N, K."""
         return count(self.m), count(self.n), count(self.k)
+
+    @property
+    def weight_bytes(self) -> int:
+        """What the tensors that w is made of have."""
+        tensors = {each.tensor.name: each.tensor for each in self.held.values()}.values()
+        return sum(each.numel * BYTES[each.dtype] for each in tensors)
+
+    def shared_bytes(self, knobs: Mapping[str, object]) -> int:
+        """Of a block, as the kernel's `SharedBytes`."""
+        m, _, k = self.sizes
+        tiles, warps, shared = (int(str(knobs[name])) for name in ("tiles", "warps", "shared"))
+        x = -(-m * (ceil(k / STEP) * STEP + 8) * 2 // 16) * 16 if shared else 0
+        return x + 2 * warps * ceil(m / 8) * 8 * (tiles * 16 + 4) * 4
 
 
 def matched(problem: Problem) -> Narrow | None:
@@ -137,11 +156,8 @@ def _product(nest: Nest, x: Element, w: Node, inner: Axis) -> Narrow | None:
         if each is None:
             return None
         held[id(node)] = each
-    size = sum(
-        tensor.numel * BYTES[tensor.dtype]
-        for tensor in {each.tensor.name: each.tensor for each in held.values()}.values()
-    )
-    return Narrow(nest, x, w, m, n, k, held) if size <= NARROWER * 2 * count(n) * count(k) else None
+    made = Narrow(nest, x, w, m, n, k, held)
+    return made if made.weight_bytes <= NARROWER * 2 * count(n) * count(k) else None
 
 
 def _indices(nest: Nest, node: Node) -> Iterator[Index]:
@@ -174,17 +190,22 @@ class NarrowWeightsRecipe:
     name = "narrow weights"
 
     def first_plan(self, problem: Problem) -> Plan | Decline:
-        """A tile of 16 rows of weights a block, or why the forward is no such product."""
-        if matched(problem) is None:
+        """Blocks that keep their part of x, or why the forward is no such product."""
+        made = matched(problem)
+        if made is None:
             return Decline("the forward is no product with weights in fewer bits")
-        return Plan(self.name, {"tiles": 1, "warps": 8, "depth": 2})
+        return Plan(self.name, _first_knobs(made, problem.device))
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """How many weights a block and a warp have on their way."""
         if "swept" in plan.knobs:
             return ()
-        why = "blocks that read more rows read x less often; more steps in flight hide more of the memory's latency"
-        values = {"tiles": (1, 2, 4), "warps": (4, 8, 16), "depth": (2, 3)}
+        why = "more rows at once read x less often; more steps in flight hide more of the memory's latency"
+        made = matched(problem)
+        assert made is not None, "first_plan has matched it"
+        values: dict[str, tuple[int, ...]] = {"depth": (2, 4, 8)}
+        if made.shared_bytes({**plan.knobs, "tiles": 2, "warps": 16}) <= problem.device.shared_bytes:
+            values = {"tiles": (1, 2), "warps": (8, 16), **values}
         return (Move("weights in flight", why, plan.with_knobs(swept=1), ("memory", "latency"), sweep=values),)
 
     def render(self, problem: Problem, plan: Plan) -> str:
@@ -192,6 +213,18 @@ class NarrowWeightsRecipe:
         made = matched(problem)
         assert made is not None, "first_plan has matched it"
         return Text(problem, plan, made).text()
+
+
+def _first_knobs(made: Narrow, device: Device) -> dict[str, int | str]:
+    """Up to 8 rows of x in shared memory; more leave room for too few warps, and come from the L1 cache."""
+    kept: dict[str, int | str] = {"tiles": 2, "warps": 8, "depth": 4, "blocks": 2, "shared": 1}
+    if made.sizes[0] <= 8 and 2 * (made.shared_bytes(kept) + RESERVED) <= device.shared_bytes:
+        return kept
+    # Two tiles read x half as often: where it misses the L1 cache, or a weight has fewer bytes to be read meanwhile.
+    m, n, k = made.sizes
+    light = 2 * m * k <= device.shared_bytes and made.weight_bytes >= n * k
+    tiles = {"tiles": 1, "blocks": 6} if light else {"tiles": 2, "blocks": 4}
+    return {**tiles, "warps": 8, "depth": 2, "shared": 0}
 
 
 class _Lanes(Statements):
@@ -230,11 +263,12 @@ class Text:
             stem = f"r{self.stems[each.tensor.name]}"
             taken[stem] = taken.get(stem, 0) + 1
             self.held[key] = stem if taken[stem] == 1 else f"{stem}_{taken[stem]}"
+        self.pairs: Pairs | None = paired(made.w, made.held, made.k[-1], self.held)
 
     def text(self) -> str:
         """The whole source."""
-        kernel = "\n".join(self._struct())
-        return load(KERNEL).with_sections(
+        kernel, exemplar = "\n".join(self._struct()), load(KERNEL)
+        return exemplar.with_sections(
             header=frame.header(self._comment(), self.plan),
             knobs="\n".join(self._knobs()),
             arithmetic=frame.device_helpers(kernel).strip("\n"),
@@ -243,21 +277,26 @@ class Text:
         )
 
     def _comment(self) -> list[str]:
-        (m, n, k), tiles, warps = self.made.sizes, int(self.plan.knobs["tiles"]), int(self.plan.knobs["warps"])
-        held = {each.tensor.name: each.tensor for each in self.made.held.values()}.values()
+        (m, n, k), made = self.made.sizes, self.made
         return [
             f"A product of {m} rows with weights made on the way: {m} x {k} -> {n}.",
-            f"  weights in memory: {sum(each.numel * BYTES[each.dtype] for each in held)} bytes",
-            f"  shared memory: sums {tiles * 16} x {-(-m // 8) * 8} x {warps} x 4 = "
-            f"{tiles * 16 * -(-m // 8) * 8 * warps * 4} bytes",
+            f"  weights in memory: {made.weight_bytes} bytes",
+            f"  shared memory: {made.shared_bytes(self.plan.knobs)} bytes",
         ]
 
     def _knobs(self) -> list[str]:
         lines = load(KERNEL).section("knobs").splitlines()
-        values = {name: self.plan.knobs[name] for name in ("tiles", "warps", "depth")}
+        knobs, (_, n, _) = self.plan.knobs, self.made.sizes
+        values: dict[str, object] = {name: knobs[name] for name in ("tiles", "warps", "depth")}
+        several = int(knobs["blocks"]) * self.problem.device.multiprocessors
+        values["blocks"] = several or ceil(n / 16)
+        values["shared"] = "true" if knobs["shared"] else "false"
         for name, value in values.items():
-            head = f"constexpr int k{name.capitalize()} = "
-            lines = [f"{head}{value};{line.partition(';')[2]}" if line.startswith(head) else line for line in lines]
+            head = f" k{name.capitalize()} = "
+            lines = [
+                f"{line.partition(head)[0]}{head}{value};{line.partition(';')[2]}" if head in line else line
+                for line in lines
+            ]
         return [
             line.replace("int;", "int64_t;") if line.startswith("using Index") and self._far else line for line in lines
         ]
@@ -297,18 +336,27 @@ class Text:
         yield "}"
 
     def _weights(self) -> Iterator[str]:
+        order = self.pairs.order if self.pairs else "j"
+        yield "// Which of the 16 k's the halves of the 8 registers hold."
+        yield f"CUTE_DEVICE static constexpr int order(int j) {{ return {order}; }}"
+        head = "Raw const& raw, [[maybe_unused]] int n, [[maybe_unused]] int k, uint32_t (&w)[8]"
+        yield f"CUTE_DEVICE void weights({head}) const {{"
+        yield from indented(self.pairs.lines if self.pairs else list(self._one_by_one()))
+        yield "}"
+
+    def _one_by_one(self) -> Iterator[str]:
+        """Weights that no two of are made at once."""
         statements = _Lanes(self.made, self.stems, self.held)
         lines = statements.write([self.made.w])
         inner = self.made.k[-1]
-        lines.append(f"w[{inner.name}] = T({statements.emitter.name(self.made.w)});")
-        head = "Raw const& raw, [[maybe_unused]] int n, [[maybe_unused]] int k, T (&w)[16]"
-        yield f"CUTE_DEVICE void weights({head}) const {{"
-        yield from indented(self._decoded(("n", self.made.n), (f"k / {LANES}", self.made.k[:-1])))
-        yield "  UNROLL"
-        yield f"  for (Index {inner.name} = 0; {inner.name} < {LANES}; ++{inner.name}) {{"
-        yield from indented(lines, 4)
-        yield "  }"
+        yield from self._decoded(("n", self.made.n), (f"k / {LANES}", self.made.k[:-1]))
+        yield "T lanes[16];"
+        yield "UNROLL"
+        yield f"for (Index {inner.name} = 0; {inner.name} < {LANES}; ++{inner.name}) {{"
+        yield from indented([*lines, f"lanes[{inner.name}] = T({statements.emitter.name(self.made.w)});"])
         yield "}"
+        yield "UNROLL"
+        yield "for (int j = 0; j < 8; ++j) w[j] = pair(lanes[2 * j], lanes[2 * j + 1]);"
 
     def _row(self) -> Iterator[str]:
         made = self.made

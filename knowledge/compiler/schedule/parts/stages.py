@@ -255,10 +255,14 @@ class StagesRecipe:
     def __init__(self, recipes: tuple[Recipe, ...]) -> None:
         self.recipes = recipes
 
+    def stages(self, problem: Problem) -> Stages:
+        """The parts. Raises `UnwritableError` where there are none."""
+        return stages_of(problem, self.recipes)
+
     def first_plan(self, problem: Problem) -> Plan | Decline:
         """Every part's first kernel after its sure moves, or which operation is in no part that can be written."""
         try:
-            stages = stages_of(problem, self.recipes)
+            stages = self.stages(problem)
         except UnwritableError as failure:
             return Decline(str(failure))
         plan = Plan(self.name)
@@ -270,7 +274,7 @@ class StagesRecipe:
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """The parts' moves, those of one name together. Nothing is swept: the parts' constants share their names."""
         found: dict[str, Move] = {}
-        for number, stage in enumerate(stages_of(problem, self.recipes).parts, 1):
+        for number, stage in enumerate(self.stages(problem).parts, 1):
             for move in stage.recipe.moves(stage.problem, plan.part(number, stage.recipe.name)):
                 if RANK in move.sweep:
                     continue  # its values are among the moves, too
@@ -281,7 +285,7 @@ class StagesRecipe:
 
     def nbytes(self, problem: Problem) -> int | None:
         """What the parts read and write; None where one is a product or attention, whose recipes count for more."""
-        parts = stages_of(problem, self.recipes).parts
+        parts = self.stages(problem).parts
         if any(part.recipe.name in ("gemm", "attention") for part in parts):
             return None
         tensors = (each for part in parts for each in part.problem.arguments if isinstance(each, Tensor))
@@ -289,7 +293,7 @@ class StagesRecipe:
 
     def render(self, problem: Problem, plan: Plan) -> str:
         """The kernel's source: the parts in namespaces of their own, and a `run` that calls one after the other."""
-        stages = stages_of(problem, self.recipes)
+        stages = self.stages(problem)
         texts = [
             stage.recipe.render(stage.problem, plan.part(number, stage.recipe.name))
             for number, stage in enumerate(stages.parts, 1)
