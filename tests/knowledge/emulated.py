@@ -53,7 +53,9 @@ def emulated(source: str) -> str:
     last = max(match.end() for match in re.finditer(r"^#include .*\n", text, re.MULTILINE))
     head, body = (
         text[:last],
-        text[last:].replace("cutlass::arch::fence_barrier_init();", "").replace("kDLCUDA", "kDLCPU"),
+        re.sub(r"cutlass::arch::fence_(barrier_init|view_async_shared)\(\);", "", text[last:]).replace(
+            "kDLCUDA", "kDLCPU"
+        ),
     )
     clusters = {name: count for count, name in _CLUSTER.findall(body)}
 

@@ -209,6 +209,7 @@ __global__ void __launch_bounds__(kThreads) __cluster_dims__(8) rows(float const
             rX[u] = load<false>(&sX[u * kGroup + thread]);
           }
         }
+        cutlass::arch::fence_view_async_shared();  // these reads come before a bulk copy's writes
         __syncthreads();  // this part is in registers: the next row's may come
         if (row + 1 < last) { fetch(row + 1, part); }
       }

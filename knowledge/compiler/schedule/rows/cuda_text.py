@@ -166,6 +166,7 @@ class CudaRowText(RowSweeps):
             "    [[maybe_unused]] Index const i = start + u * kGroup;",
             f"    {self.guard}{{", *indented(taken, 6), "    }",
             "  }",
+            "  cutlass::arch::fence_view_async_shared();  // these reads come before a bulk copy's writes",
             "  __syncthreads();  // this part is in registers: the next row's may come",
             "  if (row + 1 < last) { fetch(row + 1, part); }",
             "}",
