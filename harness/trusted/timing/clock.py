@@ -47,8 +47,7 @@ DUEL_ROUNDS = 16
 ALONE_ROUNDS = 32
 """Of kernels on one thread, at least, before they end undecided: on a busy machine fewer tell a tenth from nothing only
 by luck."""
-ROUNDS_A_PLACE = 4
-"""On one processor, of kernels on one thread each."""
+ROUNDS_A_PLACE = 4  # on one processor, of kernels on one thread each
 CROWDED_S = 1.0
 """Seconds that two kernels are held against each other, at least, where their threads share processors with others: the
 system may leave one side's two threads on one processor, and does so for tenths of a second."""
@@ -65,7 +64,6 @@ GOAL = 0.01
 """Rounds go on until the interval's half width is this share of the speed-up, or the time is up."""
 HEAD_TO_HEAD_LIMIT = 12
 """Times the limit of all rounds: for so long two kernels go on by themselves while nobody can tell which is faster."""
-
 
 Pair = tuple[str, Taken, Taken]
 """An incumbent's digest, its rounds, and those of the candidate."""
