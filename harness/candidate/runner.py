@@ -13,9 +13,9 @@ its scalar arguments in order]]}, runner {"numbered"}, and of judge {"teams": ho
 now on, 0 for as many as they began with}, runner {"teamed"}: on the processors where the judge put it. An order to go
 may hold "threads", how many they have then, and "elsewhere": the calls come from another thread, on a GPU on another
 stream, with a stack of "stack_kib"; or they come "together": from two threads, which have every second slot each, and
-call again and again for a while. After
-an order with "look" the library's data is looked at; what was kept comes with judge {"kept"}, runner {"kept": how many
-threads OpenMP may still have}. Anything that fails is answered with {"failed": kind, "message"}.
+call again and again for a while. After an order with "look" the library's data is looked at; what was kept comes with
+judge {"kept"}, runner {"kept": how many threads OpenMP may still have}. Anything that fails is answered with {"failed":
+kind, "message"}.
 """
 
 from __future__ import annotations
