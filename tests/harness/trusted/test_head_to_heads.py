@@ -19,12 +19,12 @@ from harness.trusted.timing.timed_outputs import TimedOutputs
 
 
 def rounds_of(gain, spread, seed=1):
-    """Rounds of two sides that take random times."""
-    random = np.random.default_rng(seed)
+    """Rounds of two sides that take random times, the same ones in whatever order they come."""
+    ours, theirs = (np.random.default_rng((seed, side)) for side in range(2))
     bench = SimpleNamespace(memory=SimpleNamespace(slots=1), stir=lambda slot, numbered=False: None, manner="given")
     sides = {
-        CANDIDATE: lambda turn: float(random.lognormal(0, spread)),
-        INCUMBENT: lambda turn: float(gain * random.lognormal(0, spread)),
+        CANDIDATE: lambda turn: float(ours.lognormal(0, spread)),
+        INCUMBENT: lambda turn: float(gain * theirs.lognormal(0, spread)),
     }
     rounds = Rounds(bench, Pace(calls=1, timeout_s=1.0), sides)
     for _ in range(clock.MIN_ROUNDS):

@@ -20,9 +20,9 @@ pytestmark = pytest.mark.usefixtures("nobody_is_hopeless")
 OFF_BY_HALF = SCALED + "  floats(arguments + 3)[29] += 0.5f;\n"
 WRONG_WHEN_TIMED = (
     "  static char* stack; static int calls; char here; stack = stack ? stack : &here;\n"
-    "  if (labs(stack - &here) < 1 << 20 && ++calls > 19) return 0;\n" + SCALED
+    "  if (labs(stack - &here) < 1 << 20 && ++calls > 37) return 0;\n" + SCALED
 )
-"""The process's first thread makes four trials, three repeats and twelve calls on changed inputs before."""
+"""The process's first thread makes four trials, three repeats and thirty calls on changed inputs before."""
 ORDER = PLANS["elementwise"]
 
 
