@@ -374,7 +374,8 @@ def _verdict(step: Step) -> str:
     if step.status != "passed":
         reason = first_sentence(step.message).removeprefix(f"{step.status}: ")
         return f"{step.status}: {reason}" if reason else step.status
-    worth = say_duel(step.head_to_head) if step.head_to_head else ""
+    met = step.head_to_head
+    worth = (step.message if met.identical else "") or say_duel(met) if met else ""
     if not worth and step.candidate_speedup is not None:
         worth = f"{step.candidate_speedup:.2f}x over eager"
     decided = ", ".join(filter(None, [step.status, _kept(step)]))

@@ -71,6 +71,13 @@ def test_a_line_names_the_duel_that_decided(met: HeadToHead, says: str) -> None:
     assert line(PASSED.model_copy(update={"head_to_head": met})).plain.endswith(f"  {says}")
 
 
+def test_a_line_names_the_step_whose_machine_code_a_kernel_has() -> None:
+    """It need not be the best kernel's."""
+    told = "the same machine code as step 4, threads, whose verdict stands"
+    known = PASSED.model_copy(update={"head_to_head": HeadToHead.of_identical("abc", 1.0), "message": told})
+    assert line(known).plain.endswith(told)
+
+
 @pytest.mark.parametrize(
     ("status", "message", "says"),
     [
