@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,8 +36,6 @@ RECORD = "kernelbench.json"
 CORRECT_TRIALS, PERF_TRIALS = 5, 100
 """What its own scripts ask for."""
 TASK_S = 600.0
-LOOK_S = 1.0
-"""So long at most an interrupt goes unseen that comes just before the main thread waits: nothing wakes it then."""
 NEAR = 0.1
 """A share: by so much its speed-up may differ from ours as called."""
 _HELD = 2.5
@@ -187,11 +185,8 @@ class Scoring:
 
         pool = ThreadPoolExecutor(jobs)
         try:
-            left = {pool.submit(one, task) for task in waiting}
-            while left:
-                ended_now, left = wait(left, LOOK_S, FIRST_EXCEPTION)
-                for each in ended_now:
-                    each.result()
+            for _ in pool.map(one, waiting):
+                pass
         except BaseException:
             self._stop()
             raise
