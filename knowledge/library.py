@@ -24,17 +24,18 @@ _WORD = re.compile(r"\w+")
 _FILLERS = re.compile(r"an?|and|at|by|do(es)?|for|from|how|in|is|it|of|on|or|the|to|what|when|why|with")
 _FOR_BEGINNERS = ("Order of work", "Order of work on the processor", "The layers of a kernel")
 """Of the guides on writing: for who begins a kernel, and nobody else."""
-_LOOKED_UP = (
-    "erf and GELU in vectors",
-    "Transposition and lane sums by shuffles",
-    "Attention on the processor",
-    "Small inner strides",
-)
+_LOOKED_UP = ("Transposition and lane sums by shuffles", "Small inner strides")
 """Of the guide on writing: too long or too special for a prompt; `look_up` finds it."""
 _OF_TOPICS: dict[str, Topic] = {
     "Products": "products",
     "Arithmetic": "products",
     "Functions in vectors": "functions",
+    "erf and GELU in vectors": "erf",
+    "Attention on the processor": "attention",
+    "Windows on the processor": "windows",
+    "Selection on the processor": "selection",
+    "Windows": "windows",
+    "Selection": "selection",
 }
 """Sections of the guides on writing that a task without such operations does not need."""
 Failure = Literal["build_failed", "refused", "wrong", "crashed", "timed_out", "sanitizer", "memory"]

@@ -15,7 +15,7 @@ from tools.sweep import say_values
 class Tried(Frozen):
     """One optimization: its move, the kernel it started from, the kernel it came to (after repairs), and its end.
 
-    Of a sweep, `variants` tells each.
+    Of a sweep, `variants` tells each. `met` is its head-to-head with the best kernel of its time.
     """
 
     move: str
@@ -26,6 +26,7 @@ class Tried(Frozen):
     variants: tuple[str, ...] = ()
     failed: bool = False
     undecided: bool = False
+    met: HeadToHead | None = None
 
 
 Made = TypeVar("Made", Tried, Step)
@@ -42,6 +43,11 @@ def optimizations(history: Sequence[Step]) -> tuple[Tried, ...]:
         elif step.agent == "tester" and told:
             told[-1] = _ended(told[-1], step)
     return tuple(told)
+
+
+def gains(history: Sequence[Step]) -> int:
+    """How many optimizations were kept."""
+    return sum(tried.gained for tried in optimizations(history))
 
 
 def tried_from(history: Sequence[Step], digest: str) -> tuple[Tried, ...]:
@@ -64,6 +70,30 @@ def path_to(made: dict[str, Made], digest: str) -> tuple[Made, ...]:
         path.append(step)
         at = step.parent
     return tuple(reversed(path))
+
+
+def say_in_vain(tried: Sequence[Tried]) -> str:
+    """What moves from one kernel have shown: how many failed, and what the fastest came to. Empty without any."""
+    failed = sum(each.failed for each in tried)
+    said = [f"{failed} of {len(tried)} gave no right kernel"] if failed else []
+    best = max((each.met for each in tried if each.met), key=lambda met: met.speedup, default=None)
+    if best:
+        said.append(f"the fastest that came of them is {best.speedup:.2f}x the best kernel of its time {best.within}")
+    return "; ".join(said)
+
+
+def over_the_first(history: Sequence[Step], digest: str) -> tuple[float, float] | None:
+    """How many times the first right kernel of a run a later one is, by the head-to-heads from the one to the other,
+    and how many times eager that first one was in the rounds that it shared with it.
+
+    So neither number moves with the time that eager takes beside a later kernel. None where no head-to-head leads from
+    this kernel to another.
+    """
+    tests = {step.candidate: step for step in history if step.agent == "tester" and step.candidate_speedup}
+    at, factor, links = digest, 1.0, 0
+    while (step := tests.pop(at, None)) and step.head_to_head:
+        factor, at, links = factor * step.head_to_head.speedup, step.head_to_head.incumbent, links + 1
+    return (factor, step.candidate_speedup) if step and step.candidate_speedup and links else None
 
 
 def failed_elsewhere(history: Sequence[Step], digest: str) -> tuple[Tried, ...]:
@@ -125,10 +155,12 @@ def head_to_head_with(best: Best | None, verdict: Verdict) -> HeadToHead | None:
 
 def say_variant(variant: Variant) -> str:
     """A variant of a sweep in words: its values, then what it was ranked by, or why it has no rank."""
+    within = f" ({variant.interval.said(3)})" if variant.interval else ""
+    by = "" if variant.measure == "wall time" else f", by {variant.measure}"
     if variant.gain is not None:
-        return f"{say_values(variant.values)}: {variant.gain:.3f}x the kernel before the move"
+        return f"{say_values(variant.values)}: {variant.gain:.3f}x the kernel before the move{within}{by}"
     if variant.speedup is not None:
-        return f"{say_values(variant.values)}: {variant.speedup:.3f}x eager"
+        return f"{say_values(variant.values)}: {variant.speedup:.3f}x eager{within}{by}"
     return f"{say_values(variant.values)}: {variant.status or 'not tried, a budget was spent'}"
 
 
@@ -169,6 +201,7 @@ def _ended(tried: Tried, test: Step) -> Tried:
         "gained": test.improved,
         "failed": test.status != "passed",
         "undecided": test.undecided,
+        "met": test.head_to_head,
     }
     return tried.model_copy(update={**end, "kernel": test.candidate or tried.kernel})
 

@@ -61,7 +61,7 @@ def say_machine(device: DeviceFacts, work: Workload) -> str:
 
 def say_left(left: Left) -> str:
     """How deep the run is and how much time it has; which tools may be called, and how often."""
-    deep = f"Depth {left.depth} of {left.max_depth}: so many optimizations have passed, of those asked for."
+    deep = f"Depth {left.depth} of {left.max_depth}: so many optimizations have been decided, {left.kept} of them kept."
     if left.counted == "generation":
         deep = f"This is generation {left.depth} of {left.max_depth}."
     words = f"{deep} The run has {left.seconds:.0f} s left."

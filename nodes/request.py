@@ -20,7 +20,8 @@ from tools.opinions import Verifier
 
 
 class Left(Frozen):
-    """What a run and one turn of it have left. `depth` optimizations of `max_depth` have passed; `tools` may be called.
+    """What a run and one turn of it have left. `depth` optimizations of `max_depth` were decided, `kept` of them were
+    gains; `tools` may be called.
 
     In an evolution `counted` is "generation", and `depth` the number of the present one, counted from 1.
 
@@ -30,6 +31,7 @@ class Left(Frozen):
     depth: int
     max_depth: int
     seconds: float
+    kept: int = 0
     tools: tuple[str, ...] = ()
     calls: int = 0
     counted: Literal["depth", "generation"] = "depth"

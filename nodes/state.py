@@ -13,7 +13,7 @@ from harness.nouns.frozen import Frozen, Label, SanitizedText
 from harness.nouns.profile import Profile
 from harness.nouns.task import Task
 from harness.nouns.tier import Tier
-from harness.nouns.verdict import HeadToHead, Status, Timing, Verdict
+from harness.nouns.verdict import HeadToHead, Interval, Measure, Status, Timing, Verdict
 from nodes.assessment import Critique, Diagnosis
 from nodes.roles import Stepper
 from nodes.thread_settings import ThreadSettings, latest
@@ -105,7 +105,8 @@ class Variant(Frozen):
 
     `latency_ms` and `speedup` (over the baseline) are there where it is right; they were measured in a short timing, in
     rounds of its own. Variants are ranked by `gain`, over the kernel that the move starts from, where all have met it,
-    else by `speedup`; and the first two by `met`, the one's head-to-head with the other, where they had one.
+    else by `speedup`; `interval` is that figure's, by `measure`. The first two are ranked by `met`, the one's
+    head-to-head with the other, where they had one.
     """
 
     values: dict[str, str]
@@ -114,6 +115,8 @@ class Variant(Frozen):
     latency_ms: float | None = None
     speedup: float | None = None
     gain: float | None = None
+    interval: Interval | None = None
+    measure: Measure = "wall time"
     met: HeadToHead | None = None
     chosen: bool = False
 

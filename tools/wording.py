@@ -120,6 +120,17 @@ def say_timing(timing: Timing, target: TargetName) -> str:
     return words if timing.head_to_head is None else f"{words} {_met(timing.head_to_head, 'the best kernel before it')}"
 
 
+def say_progress(timing: Timing, over_first: float, first_over_baseline: float) -> str:
+    """The time of a kernel that others led to, and its gains over the first of them and over the baseline, which was
+    measured once, beside that one: they tell of the kernel alone."""
+    words = (
+        f"The kernel is right: {timing.candidate_ms:.4g} ms a call. By the head-to-heads that led to it, it is "
+        f"{over_first:.3f}x this run's first right kernel, which was {first_over_baseline:.3f}x {timing.baseline} "
+        f"PyTorch: {over_first * first_over_baseline:.3f}x."
+    )
+    return f"{words} {_met(timing.head_to_head, 'the best kernel before it')}" if timing.head_to_head else words
+
+
 def say_against(timing: Timing, target: TargetName) -> str:
     """How a kernel did against the one at hand; where the two did not meet, all that the timing says."""
     met = timing.head_to_head

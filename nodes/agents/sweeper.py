@@ -212,6 +212,7 @@ class _Contest:
 
 def _variant(entry: Entry, winner: Entry | None, met: Met | None, merits: Merits) -> Variant:
     verdict, timing = entry.verdict, entry.timing
+    duel = timing.head_to_head if timing and merits.over_best else None
     return Variant(
         values=entry.values,
         status=verdict.status if verdict else None,
@@ -219,6 +220,8 @@ def _variant(entry: Entry, winner: Entry | None, met: Met | None, merits: Merits
         latency_ms=timing.candidate_ms if timing else None,
         speedup=timing.speedup if timing else None,
         gain=merits.gains.get(entry.candidate.digest) if merits.over_best else None,
+        interval=duel.interval if duel else timing.speedup_interval if timing else None,
+        measure=duel.measure if duel else "wall time",
         met=met.head_to_head if met and entry is met.second else None,
         chosen=entry is winner,
     )

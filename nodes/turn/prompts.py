@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -11,21 +11,23 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel
 
+from harness.nouns.devices import on_gpu
 from harness.profile.render import render
 from knowledge import library
 from knowledge.compiler.kernels.source import Exemplar, representative
 from knowledge.topics import topics_of
 from nodes.assessment import Assessment, Diagnosis
-from nodes.history import failed_elsewhere, led_to, said_by_user, tried_from
+from nodes.history import failed_elsewhere, led_to, optimizations, over_the_first, said_by_user, say_in_vain, tried_from
 from nodes.models.prompt_cache import STEADY
 from nodes.prompt_words import fenced, one_line, say_left, say_machine, say_operations, say_uncounted
 from nodes.request import Request, Review, Search
 from nodes.turn.judged import say_exactness, say_inputs, say_share, say_spreading
 from tools.patch import numbered
-from tools.wording import say_verdict
+from tools.wording import say_progress, say_verdict
 
 MAX_TRIED = 12
 MAX_EARLIER_LINES = 200
+_THE_GUIDES = '// inline Vec exponential(Vec x): that of "Functions in vectors", with Bits and Ints for its integers.'
 MAX_KERNELS_CHARS = 24_000
 """Of a kernel and an exemplar beside it."""
 
@@ -138,10 +140,11 @@ def _review(review: Review | None) -> dict[str, Any]:
 def _kernel(request: Request) -> dict[str, Any]:
     """The kernel at hand, what was said of it, and what was tried."""
     candidate, verdict = request.candidate, request.verdict
-    report = say_verdict(verdict, request.target) if verdict else ""
+    report = _report(request)
     digest = candidate.digest if candidate else ""
     unbuilt = verdict is not None and verdict.status == "build_failed"
     share = say_share(request.task, request.device, verdict) if verdict else ""
+    tried = tried_from(request.history, digest)[-MAX_TRIED:] if candidate else ()
     return {
         "source": candidate.source if candidate else "",
         "beginning": _beginning(candidate.source) if candidate else "",
@@ -153,11 +156,23 @@ def _kernel(request: Request) -> dict[str, Any]:
         "likely": library.likely_causes(report),
         "remarks": verdict.build.remarks if verdict and verdict.build else (),
         "led_here": led_to(request.history, digest)[-MAX_TRIED:],
-        "tried": tried_from(request.history, digest)[-MAX_TRIED:] if candidate else (),
+        "tried": tried,
+        "in_vain": say_in_vain(tried),
         "turned_down": verdict is not None and verdict.passed,
         "said_by_user": said_by_user(request.history)[-MAX_TRIED:],
         "failed": failed_elsewhere(request.history, digest)[-MAX_TRIED:],
     }
+
+
+def _report(request: Request) -> str:
+    """What the judge said last; of a kernel that moves have led to, its gain over where the run began."""
+    verdict = request.verdict
+    if verdict is None:
+        return ""
+    gain = over_the_first(request.history, request.candidate.digest) if request.candidate else None
+    if verdict.timing is None or gain is None:
+        return say_verdict(verdict, request.target)
+    return say_progress(verdict.timing, *gain)
 
 
 def _beginning(source: str) -> str:
@@ -191,23 +206,23 @@ def _page(request: Request) -> str:
 
 
 def _exemplar(request: Request) -> str:
-    """A finished kernel: a plain one for who begins, the best one for who changes a kernel that does not descend from
-    it yet."""
+    """A finished kernel: a plain one for who begins, the best one for the first move on a kernel that does not descend
+    from it. What the guide shows already it leaves to the guide."""
     if request.role not in ("generator", "optimizer", "proposer"):
         return ""
     shown = _chosen(request, plain=_begins(request))
     if shown is None or (request.role == "optimizer" and _known(request, shown)):
         return ""
-    return shown.shown
+    if on_gpu(request.target) or "functions" not in topics_of(request.task) or "exponential" not in shown.sections:
+        return shown.shown
+    return replace(shown, text=shown.with_sections(exponential=_THE_GUIDES)).shown
 
 
 def _known(request: Request, shown: Exemplar) -> bool:
-    """Whether an author of the kernel has seen the exemplar, or the two are too long for one prompt."""
+    """Whether an author of this run has seen the exemplar, or the two are too long for one prompt."""
     source = request.candidate.source if request.candidate else ""
-    descends = shown == _chosen(request, plain=True) or (
-        request.candidate is not None and led_to(request.history, request.candidate.digest)
-    )
-    return bool(descends) or len(source) + len(shown.shown) > MAX_KERNELS_CHARS
+    seen = shown == _chosen(request, plain=True) or optimizations(request.history)
+    return bool(seen) or len(source) + len(shown.shown) > MAX_KERNELS_CHARS
 
 
 def _begins(request: Request) -> bool:

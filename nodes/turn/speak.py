@@ -12,6 +12,7 @@ from harness.building.toolchain import compiled_with
 from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.verdict import precision_on
 from harness.wire.entry import stub
+from nodes.history import gains
 from nodes.protocols import Account, JudgedRun
 from nodes.request import Left, Request
 from nodes.roles import Speaker, Voice
@@ -87,6 +88,7 @@ def request_for(
     left = Left(
         depth=state.depth,
         max_depth=node_context.settings.max_depth,
+        kept=gains(state.history),
         seconds=max(0.0, node_context.settings.max_wall_s - state.seconds),
         tools=tuple(tool.name for tool in tools),
         calls=node_context.settings.max_tool_calls,

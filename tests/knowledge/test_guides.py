@@ -4,16 +4,19 @@ import math
 import re
 import subprocess
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 from goldens import Golden
+from run_samples import task
 
 from harness.building.toolchain import cuda_compiler, headers, host_compiler
 from harness.nouns.errors import MachineError
+from harness.nouns.task import Program, Task, TracedOp
 from knowledge import library
-from knowledge.topics import Topic
+from knowledge.topics import Topic, topics_of
+from nodes.turn.prompt_size import estimated_tokens
 
 FENCE = re.compile(r"^```cpp (?P<place>device|host)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 ANY_FENCE = re.compile(r"^```\S", re.MULTILINE)
@@ -121,13 +124,108 @@ def test_the_guide_s_transposition_turns(tmp_path: Path) -> None:
     assert printed_by(body, tmp_path) == np.arange(256).reshape(16, 16).T.ravel().tolist()
 
 
+def test_the_guide_s_window_convolves_to_the_edges(tmp_path: Path) -> None:
+    body = code_of("Windows on the processor")
+    body = body.replace("x[H * W] = {}", "x[H * W]").replace("weights[K * K] = {}", "weights[K * K]")
+    body = body.replace("float padded", "for (int i = 0; i < H * W; ++i) x[i] = i % 7 - i % 11; "
+                        "for (int i = 0; i < K * K; ++i) weights[i] = i + 1;\nfloat padded")  # fmt: skip
+    body += 'for (float v : y) std::printf("%g ", v);\n'
+    i = np.arange(30 * 40)
+    around = np.pad((i % 7 - i % 11).reshape(30, 40), 1)
+    taps = [(1 + 3 * r + s) * around[r : r + 30, s : s + 40] for r in range(3) for s in range(3)]
+    assert printed_by(body, tmp_path) == np.sum(taps, axis=0).ravel().tolist()
+
+
+@pytest.mark.parametrize("k", [1, 50, 999, 1000])
+def test_the_guide_s_threshold_is_the_kth_largest(k: int, tmp_path: Path) -> None:
+    body = code_of("Selection on the processor").replace("int left = 50", f"int left = {k}")
+    body = body.replace("row[1000] = {};", "row[1000]; for (int i = 0; i < 1000; ++i) "
+                        "row[i] = i % 50 == 3 ? NAN : i % 20 == 1 ? -0.0f : i % 20 == 2 ? 0.0f : "
+                        "i % 333 == 0 ? -INFINITY : (i * 37 % 101 - 50) * 1.5e-3f;")  # fmt: skip
+    body += """int above = 0, equal = 0;
+        for (float v : row) { above += key_of(v) > threshold; equal += key_of(v) == threshold; }
+        std::printf("%d %d %d ", above, equal, left);
+        for (float v : row) { if (key_of(v) == threshold) std::printf("%.9g ", v); }\n"""
+    above, equal, left, *taken = printed_by(body, tmp_path)
+    row = np.array([
+        math.nan if i % 50 == 3 else 0.0 if i % 20 in (1, 2) else -math.inf if i % 333 == 0
+        else float(np.float32(i * 37 % 101 - 50) * np.float32(1.5e-3)) for i in range(1000)
+    ])  # fmt: skip
+    wanted = np.sort(row)[::-1]  # NaN first, as NumPy sorts it last
+    assert above + left == k and 1 <= left <= equal == len(taken)
+    np.testing.assert_allclose(taken, wanted[k - 1], rtol=1e-6)
+
+
+TRACED = {
+    "gelu": ({"functions", "erf"}, "gelu.default", {}, (1, 8)),
+    "gelu of tanh": ({"functions"}, "gelu.default", {"approximate": "tanh"}, (1, 8)),
+    "erf": ({"functions", "erf"}, "erf.default", {}, (1, 8)),
+    "depthwise": ({"windows"}, "conv2d.default", {"groups": 32}, (1, 32, 8, 8)),
+    "depthwise, one image alone": ({"windows"}, "conv1d.default", {"groups": 6}, (6, 8)),
+    "dense": ({"products"}, "conv2d.default", {}, (1, 32, 8, 8)),
+    "two groups": ({"products"}, "convolution.default", {"groups": 2}, (1, 64, 8, 8)),
+    "pooling": ({"windows"}, "max_pool2d.default", {}, (1, 32, 8, 8)),
+    "top-k": ({"selection"}, "topk.default", {}, (1, 8)),
+    "sort": ({"selection"}, "sort.stable", {}, (1, 8)),
+    "attention": ({"products", "functions", "attention"}, "scaled_dot_product_attention.default", {}, (1, 2, 8, 8)),
+    "sum": (set(), "sum.default", {}, ()),
+}
+
+
+def traced(*ops: tuple[str, dict[str, Any], tuple[int, ...]]) -> Task:
+    spec = task().signature.outputs[0]
+    made = tuple(
+        TracedOp(target=f"aten.{name}", kwargs=kwargs, results=(spec.model_copy(update={"shape": shape}),))
+        for name, kwargs, shape in ops
+    )
+    return task().model_copy(update={"program": Program(tracer="export", ops=made, outputs=("output",))})
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_topics_follow_from_traced_operations(name: str) -> None:
+    topics, *op = TRACED[name]
+    assert topics_of(traced(tuple(op))) == topics
+
+
+def test_attention_is_known_where_it_is_written_out() -> None:
+    product, softmax = ("bmm.default", {}, (2, 8, 8)), ("softmax.int", {}, (2, 8, 8))
+    assert "attention" in topics_of(traced(product, softmax, product))
+    assert "attention" not in topics_of(traced(product, product, softmax))
+
+
+@pytest.mark.parametrize(
+    ("source", "topic"),
+    [
+        ("self.act = nn.GELU()", "erf"),
+        ("nn.Conv2d(c, c, 7, groups=c)", "windows"),
+        ("F.avg_pool2d(x, 3)", "windows"),
+        ("x.argsort(-1)", "selection"),
+        ("nn.MultiheadAttention(64, 4)", "attention"),
+    ],
+)
+def test_topics_follow_from_the_source_of_a_task_that_was_not_traced(source: str, topic: Topic) -> None:
+    assert topic in topics_of(task().model_copy(update={"source": source}))
+    assert topic not in topics_of(task().model_copy(update={"source": "return x + resort"}))
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+@pytest.mark.parametrize("topic", get_args(Topic))
+def test_a_page_on_a_topic_is_short_and_given_for_it_alone(target: library.Target, topic: Topic) -> None:
+    plain, more = (estimated_tokens(library.writing(target, topics)) for topics in ((), (topic,)))
+    assert more - plain <= 1_300
+    titles = [title for title, of in library._OF_TOPICS.items() if of == topic]
+    shown = [title for title in titles if f"## {title}\n" in library.writing(target, (topic,))]
+    assert shown == [
+        title for title in titles if title in {part.title for part in library.guide(library._ON_WRITING[target])}
+    ]
+    assert not [title for title in titles if f"## {title}\n" in library.writing(target, ())]
+
+
 @pytest.mark.parametrize(
     ("query", "title"),
     [
-        ("gelu erf vector", "erf and GELU in vectors"),
         ("transpose 16x16 shuffle", "Transposition and lane sums by shuffles"),
-        ("attention online softmax loop order", "Attention on the processor"),
-        ("depthwise convolution small stride", "Small inner strides"),
+        ("short contiguous index, small stride", "Small inner strides"),
     ],
 )
 def test_what_no_prompt_holds_is_looked_up(query: str, title: str) -> None:

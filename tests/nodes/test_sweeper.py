@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from run_samples import best, kernel, passed, run, wrong
@@ -80,7 +81,8 @@ def test_the_printed_figures_are_those_that_decided() -> None:
     shown = [_variant(each, winner, told, merits) for each in (slow, quick)]
     assert [(each.gain, each.chosen) for each in shown] == [(1.30, True), (1.25, False)]
     assert [say_variant(each) for each in shown] == [
-        "a = 1: 1.300x the kernel before the move", "a = 2: 1.250x the kernel before the move",
+        "a = 1: 1.300x the kernel before the move (1.100 to 1.500)",
+        "a = 2: 1.250x the kernel before the move (1.050 to 1.450)",
     ]  # fmt: skip
     assert [say_tried(each) for each in shown] == [
         "chosen, and judged in full",
@@ -88,6 +90,20 @@ def test_the_printed_figures_are_those_that_decided() -> None:
     ]
     words = _told([slow, quick], winner, told, merits)
     assert words == "2 of 2 variants are right; the fastest: a = 1 (1.30x the best, 1.11x a = 2 when they met)"
+
+
+def test_variants_that_met_no_kernel_are_told_with_the_interval_over_eager_and_others_with_their_measure() -> None:
+    alone, met = entry("1", 3.0), noisy("2", 1.25, 0.2)
+    assert re.fullmatch(r"a = 1: 3\.000x eager \(2\.97\d* to 3\.03\d*\)", _said(alone))
+    assert met.verdict is not None and met.timing is not None and met.timing.head_to_head is not None
+    by_cpu_time = met.timing.head_to_head.model_copy(update={"measure": "CPU time"})
+    timing = met.timing.model_copy(update={"head_to_head": by_cpu_time})
+    met = Entry(met.values, met.candidate, met.verdict.model_copy(update={"timing": timing}))
+    assert _said(met) == "a = 2: 1.250x the kernel before the move (1.050 to 1.450), by CPU time"
+
+
+def _said(entry: Entry) -> str:
+    return say_variant(_variant(entry, None, None, merits_of([entry])))
 
 
 def test_what_is_wrong_or_was_not_run_is_not_ranked() -> None:

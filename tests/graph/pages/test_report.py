@@ -17,7 +17,7 @@ from graph.runs.record import RunRecord
 from harness.nouns.build import Build, Resources
 from harness.nouns.profile import Phase
 from harness.nouns.sanitizer_run import SanitizerRun, Smaller
-from harness.nouns.verdict import Busy, Correctness, Trial
+from harness.nouns.verdict import Busy, Correctness, Interval, Trial
 from nodes.state import FellBack, Step, Usage, Variant
 
 
@@ -284,7 +284,15 @@ def test_a_sweeps_variants_stand_beside_the_kernel_that_won() -> None:
     record = full_record()
     assert record.best is not None
     variants = (
-        Variant(values={"kTile": "64"}, status="passed", latency_ms=1.25, speedup=2.5, gain=1.75, chosen=True),
+        Variant(
+            values={"kTile": "64"},
+            status="passed",
+            latency_ms=1.25,
+            speedup=2.5,
+            gain=1.75,
+            interval=Interval(low=1.7, high=1.8),
+            chosen=True,
+        ),
         Variant(values={"kTile": "<b>"}, status="build_failed", message="static <b> assertion"),
         Variant(values={"kTile": "256"}),
     )
@@ -301,7 +309,14 @@ def test_a_sweeps_variants_stand_beside_the_kernel_that_won() -> None:
     words = Page(render(swept)).words
     assert all(
         said in words
-        for said in ("kTile = 64", "over the best then", "1.75x", "kTile = <b>", "static <b>", "not tried")
+        for said in (
+            "kTile = 64",
+            "over the best then",
+            "1.75x (1.70 to 1.80)",
+            "kTile = <b>",
+            "static <b>",
+            "not tried",
+        )
     )
     assert "kTile" not in Page(render(record)).words
 

@@ -98,9 +98,12 @@ def test_versions_are_told_with_the_machine() -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_what_is_left_is_told_last(role: Speaker) -> None:
-    left = Left(depth=3, max_depth=12, seconds=95.5, tools=("look_up", "compile_kernel"), calls=6)
+    left = Left(depth=3, max_depth=12, kept=1, seconds=95.5, tools=("look_up", "compile_kernel"), calls=6)
     text = question(role, candidate=K, verdict=wrong(K), left=left).split("## What is left")[1]
-    assert "Depth 3 of 12: so many optimizations have passed" in text and "The run has 96 s left." in text
+    assert (
+        "Depth 3 of 12: so many optimizations have been decided, 1 of them kept." in text
+        and "The run has 96 s left." in text
+    )
     assert "Before you answer you may call `look_up`, `compile_kernel`: 6 calls in all." in text
     assert "may call" not in question(role, left=left.model_copy(update={"tools": ()}))
     assert "What is left" not in question(role)
@@ -331,6 +334,51 @@ def test_the_optimizer_sees_what_led_here_and_what_failed_elsewhere() -> None:
     assert "## What failed from earlier kernels\n\n- tiles: failed (wrong)" in back
 
 
+def duel(incumbent: str, speedup: float) -> HeadToHead:
+    interval = Interval(low=speedup - 0.05, high=speedup + 0.05)
+    return HeadToHead(incumbent=incumbent, incumbent_ms=1.0, speedup=speedup, interval=interval, rounds=8)
+
+
+def test_what_was_tried_is_told_with_what_it_came_to() -> None:
+    tiles, lanes = (kernel(f"{name}\n", parent=K) for name in ("tiles", "lanes"))
+    begun, slower = attempt("threads", THREADS, passed(THREADS, 2.0), improved=False)
+    _, slowest = attempt("lanes", lanes, passed(lanes, 2.0), improved=False)
+    history = (begun, slower.model_copy(update={"head_to_head": duel(K.digest, 0.97)}))
+    alone = question("optimizer", candidate=K, verdict=passed(K, 1.0), history=history)
+    assert "None of them is in the kernel above: the fastest that came of them is 0.97x" in alone
+    history += (begun.model_copy(update={"move": "lanes", "candidate": lanes.digest}),)
+    history += (
+        slowest.model_copy(update={"head_to_head": duel(K.digest, 0.5)}),
+        *attempt("tiles", tiles, wrong(tiles)),
+    )
+    text = question("optimizer", candidate=K, verdict=passed(K, 1.0), history=history)
+    assert "above: 1 of 3 gave no right kernel; the fastest that came of them is 0.97x" in text
+    assert "(0.92 to 1.02). Take what they do not rule out." in text and "Do something else" not in text
+
+
+def test_a_gain_is_told_over_the_first_kernel_whatever_eager_takes_meanwhile() -> None:
+    tiles = kernel("tiles\n", parent=THREADS)
+    move, test = attempt("threads", THREADS, passed(THREADS, 3.0), improved=True)
+    again, kept = attempt("tiles", tiles, passed(tiles, 3.0), improved=True)
+    _, first = attempt("", K, passed(K, 0.5), improved=True)
+    history = (
+        first, move, test.model_copy(update={"head_to_head": duel(K.digest, 2.0)}),
+        again, kept.model_copy(update={"head_to_head": duel(THREADS.digest, 1.5)}),
+    )  # fmt: skip
+    told = set()
+    for eager in (2.0, 40.0):
+        verdict = passed(tiles, eager)
+        assert verdict.timing is not None
+        timing = verdict.timing.model_copy(update={"candidate_ms": 1.0, "baseline_ms": eager, "speedup": eager})
+        text = question(
+            "optimizer", candidate=tiles, verdict=verdict.model_copy(update={"timing": timing}), history=history
+        )
+        told.add(text.split("## How fast it is")[1].split("\n## ")[0])
+    assert len(told) == 1
+    assert "3.000x this run's first right kernel, which was 0.500x eager PyTorch: 1.500x." in told.pop()
+    assert "0.500x (95 % interval" in question("optimizer", candidate=K, verdict=passed(K, 0.5), history=(first,))
+
+
 def test_a_failed_start_is_shown_by_its_beginning() -> None:
     long = kernel("".join(f"line {number}\n" for number in range(300)))
     text = question("generator", candidate=long, verdict=not_built(long))
@@ -369,20 +417,27 @@ def test_on_a_processor_a_finished_kernel_for_one_is_shown(role: Speaker, shown:
     assert "A finished kernel" not in whole(role, task=product, exemplar="none")
     assert "A finished kernel" not in whole("repairer", task=product)
     sought = task().model_copy(update={"op_class": "reduction", "source": "softmax along rows"})
-    assert load("cpu_softmax").shown.rstrip() in whole("generator", task=sought, exemplar="retrieved")
+    assert load("cpu_softmax").section("kernel") in whole("generator", task=sought, exemplar="retrieved")
 
 
-def test_a_finished_kernel_that_an_author_of_the_kernel_has_seen_is_not_shown_again() -> None:
+def test_a_finished_kernel_that_an_author_of_the_run_has_seen_is_not_shown_again() -> None:
     product = task().model_copy(update={"op_class": "gemm"})
     shown = load("cpu_gemm").shown.rstrip()
     assert shown in whole("optimizer", task=product, candidate=K)
     history = attempt("threads", THREADS, passed(THREADS, 2.0), improved=True)
     assert shown not in whole("optimizer", task=product, candidate=THREADS, history=history), "a move has led here"
-    assert shown in whole("optimizer", task=product, candidate=K, history=history)
+    assert shown not in whole("optimizer", task=product, candidate=K, history=history), "the question before showed it"
     long = kernel("x" * prompts.MAX_KERNELS_CHARS)
     assert shown not in whole("optimizer", task=product, candidate=long), "the two are too long"
     assert "A finished kernel" in whole("generator"), "of this class the plain one is the best one"
     assert "A finished kernel" not in whole("optimizer", candidate=K)
+
+
+@pytest.mark.parametrize("op_class", CLASSES)
+def test_no_recipe_stands_twice_in_a_question(op_class: OpClass) -> None:
+    text = whole("generator", task=task(op_class))
+    assert text.count("1.9875691500e-4f") == ("## Functions in vectors" in text)
+    assert ('that of "Functions in vectors"' in text) == (op_class != "gemm")
 
 
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
