@@ -146,9 +146,8 @@ def test_every_kernel_s_accesses_are_ones_that_its_operands_allow(problem: Probl
             taken = knobs.get(knob, 1)
             assert fits(form, place, taken), (plan, knob)
             if taken > 1 and place != C:
-                along_k, kernel = form.k.strides[place] == 1, plan.knobs["kernel"]
-                assert along_k or "wgmma" not in str(kernel), "threads split neighbours along K"
-                assert not (along_k and kernel in (simt.MULTISTAGE, simt.SWIZZLED)), "a copy cannot transpose"
+                along_k = form.k.strides[place] == 1
+                assert along_k or "wgmma" not in str(plan.knobs["kernel"]), "threads split neighbours along K"
             assert int(asked[form.operands[place]]) % taken == 0, "the entry lets pass what the kernel cannot read"
 
 
@@ -176,11 +175,8 @@ def footprint(plan: Plan) -> tuple[int, int]:
     """Threads and bytes of shared memory of a block, from what the exemplars declare."""
     knob = {name: int(value) for name, value in plan.knobs.items() if name != "kernel"}
     match plan.knobs["kernel"]:
-        case simt.PLAIN | simt.VECTORIZED | simt.MULTISTAGE as kernel:
-            stages = {simt.PLAIN: 1, simt.VECTORIZED: 2}.get(str(kernel), knob.get("stages", 0))
-            return 256, (knob["bm"] + knob["bn"] + 8) * knob["bk"] * stages * 4
-        case simt.SWIZZLED:
-            return 256, (knob["bm"] + knob["bn"]) * knob["bk"] * knob["stages"] * 4
+        case simt.KERNEL:
+            return 256, (knob["bm"] + knob["bn"] + 8) * knob["bk"] * 4
         case tensor.KERNEL:
             warps = (knob["bm"] // knob["wm"]) * (knob["bn"] // knob["wn"])
             return warps * 32, (knob["bm"] + knob["bn"]) * knob["bk"] * knob["stages"] * 4
@@ -207,7 +203,7 @@ def test_wherever_moves_lead_a_block_fits_the_device(name: str, device: Device) 
             threads, used = footprint(plan)
             assert 128 <= threads <= 1024 and threads % 32 == 0, plan
             # Barriers and what one block reserves for the system take a little more.
-            limit = 48 << 10 if plan.knobs["kernel"] in (simt.PLAIN, simt.VECTORIZED) else device.shared_bytes
+            limit = 48 << 10 if plan.knobs["kernel"] == simt.KERNEL else device.shared_bytes
             assert used + 256 * ("wgmma" in str(plan.knobs["kernel"])) <= limit, plan
             blocks = 1 if "wgmma_fused" in str(plan.knobs["kernel"]) else int(plan.knobs.get("blocks", 1))
             assert blocks * threads <= (1536 if device is SMALL else 2048), plan
@@ -227,8 +223,8 @@ def test_wherever_moves_lead_tiles_are_whole(name: str) -> None:
             knob = {key: int(value) for key, value in plan.knobs.items() if key != "kernel"}
             kernel, threads = plan.knobs["kernel"], footprint(plan)[0]
             assert knob.get("stages", 2) >= 2 or kernel == wgmma.KERNEL, "a ring of one tile copies over what is read"
-            if kernel in (tensor.KERNEL, narrow.KERNEL, *simt.KERNELS):
-                knobs = knobs_of(RECIPE.render(problem, plan)) if kernel != simt.PLAIN else {}
+            if kernel in (tensor.KERNEL, narrow.KERNEL, simt.KERNEL):
+                knobs = knobs_of(RECIPE.render(problem, plan)) if kernel != simt.KERNEL else {}
                 for rows, copy in (("bm", "CopyA"), ("bn", "CopyB")):
                     size, taken = knob[rows] * knob.get("bk", 64), knobs.get(copy, 1)
                     assert size % (taken * threads) == 0, "every thread copies as much"
@@ -272,7 +268,7 @@ def test_blocks_of_stream_k_all_have_a_share() -> None:
 @pytest.mark.parametrize(
     ("architecture", "kernel"),
     [
-        ("sm_75", simt.PLAIN), ("sm_80", tensor.KERNEL), ("sm_90a", fused.KERNEL), ("sm_100a", tensor.KERNEL),
+        ("sm_75", simt.KERNEL), ("sm_80", tensor.KERNEL), ("sm_90a", fused.KERNEL), ("sm_100a", tensor.KERNEL),
         ("sm_120f", tensor.KERNEL), ("", tensor.KERNEL),
     ],
 )  # fmt: skip
@@ -280,19 +276,25 @@ def test_the_second_kernel_is_one_that_the_architecture_has(architecture: str, k
     device = Device(architecture=architecture, multiprocessors=108, shared_bytes=163 << 10)
     problem = on_gpu(LEVEL1[1], device=device)
     first = RECIPE.first_plan(problem)
-    assert isinstance(first, Plan) and first.knobs["kernel"] == simt.PLAIN
+    assert isinstance(first, Plan) and first.knobs["kernel"] == simt.KERNEL
     following = [move.plan.knobs["kernel"] for move in RECIPE.moves(problem, first)]
-    assert (following[0] if following else simt.PLAIN) == kernel
+    assert (following[0] if following else simt.KERNEL) == kernel
     assert fused.suits(problem) is (architecture == "sm_90a")
+
+
+def test_tiles_of_the_plain_kernel_are_small_where_large_ones_would_idle_or_not_fill() -> None:
+    sizes = {(4096, 4096, 64): (128, 128), (512, 512, 512): (64, 64), (64, 40_000, 64): (64, 128)}
+    for size, tile in sizes.items():
+        knobs = simt.first_plan(form_of(shaped(*size)), H200).knobs
+        assert (knobs["bm"], knobs["bn"]) == tile
 
 
 def test_under_tf32_one_product_is_enough_and_the_exact_ways_are_left_out() -> None:
     problem = on_gpu(LEVEL1[1], precision="tf32")
     first = RECIPE.first_plan(problem)
     assert isinstance(first, Plan)
-    move, *others = RECIPE.moves(problem, first)
+    (move,) = RECIPE.moves(problem, first)
     assert move.name == "tensor cores" and move.plan.knobs["products"] == 1
-    assert {each.plan.knobs["kernel"] for each in others} == {simt.VECTORIZED}
 
 
 def test_a_product_of_doubles_is_declined() -> None:

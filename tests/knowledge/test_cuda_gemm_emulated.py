@@ -29,22 +29,15 @@ TENSOR = {**SMALL, "kernel": tensor.KERNEL, "wm": 32, "wn": 32, "stages": 3, "bl
           "spans": 0, "products": 3}  # fmt: skip
 CLUSTER = {**SMALL, "kernel": tensor.CLUSTER, "bk": 32, "wm": 32, "wn": 32, "stages": 3, "blocks": 4, "splits": 3,
            "products": 3}  # fmt: skip
-VECTORIZED = {**SMALL, "kernel": simt.VECTORIZED, "blocks": 2, "group": 2}
-MULTISTAGE = {**VECTORIZED, "kernel": simt.MULTISTAGE, "stages": 3}
-SWIZZLED = {**MULTISTAGE, "kernel": simt.SWIZZLED}
-PLAIN_FORM = {"kernel": simt.PLAIN, "bm": 64, "bn": 64, "bk": 8}
+PLAIN_FORM = {"kernel": simt.KERNEL, "bm": 64, "bn": 64, "bk": 8}
 
 # The forward, its inputs, and the plan's knobs.
 CASES: dict[str, tuple[Case, dict[str, int | str]]] = {
     "plain, one row": ((product, (rand(1, 13), rand(13, 67))), PLAIN_FORM),
     "plain, long sums": ((product, (rand(21, 20_001).abs(), rand(20_001, 13).abs())), PLAIN_FORM),
-    "vectorized, primes": ((product, (rand(67, 19), rand(19, 71))), VECTORIZED),
-    "vectorized, both transposed": ((lambda a, b: a.T @ b.T, (rand(20, 68), rand(132, 20))), VECTORIZED),
-    "vectorized, large tiles": ((product, (rand(5, 36), rand(36, 140))), VECTORIZED | {"bm": 128, "bn": 128}),
-    "multistage, k shorter than a tile": ((product, (rand(5, 3), rand(3, 68))), MULTISTAGE),
-    "multistage, left transposed": ((lambda a, b: a.T @ b, (rand(68, 64), rand(68, 68))), MULTISTAGE),
-    "swizzled, right transposed": ((lambda a, b: a @ b.T, (rand(70, 52), rand(66, 52))), SWIZZLED),
-    "swizzled, batches": ((torch.bmm, (rand(3, 64, 36), rand(3, 36, 8))), SWIZZLED),
+    "plain, both transposed": ((lambda a, b: a.T @ b.T, (rand(20, 68), rand(132, 20))), PLAIN_FORM),
+    "plain, large tiles": ((product, (rand(5, 36), rand(36, 140))), PLAIN_FORM | {"bm": 128, "bn": 128}),
+    "plain, batches, k shorter than a tile": ((torch.bmm, (rand(3, 64, 3), rand(3, 3, 8))), PLAIN_FORM),
     "tensor, primes": ((product, (rand(67, 37), rand(37, 71))), TENSOR),
     "tensor, aligned": ((product, (rand(68, 36), rand(36, 72))), TENSOR),
     "tensor, its first tile": ((product, (rand(66, 40), rand(40, 132))), TENSOR | tensor.TILES[0].knobs()),

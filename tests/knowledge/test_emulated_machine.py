@@ -13,7 +13,7 @@ from emulated import emulated
 from gemm_cases import rand, trace_fx
 from goldens import Golden
 from gpu_kernels import A100, H200, traced
-from test_cuda_gemm_emulated import MULTISTAGE, TENSOR, VECTORIZED, product
+from test_cuda_gemm_emulated import PLAIN_FORM, TENSOR, product
 from traced import Compiler, Kernel, assert_close, call
 
 from knowledge.compiler.plan import Plan
@@ -23,8 +23,7 @@ from knowledge.compiler.schedule.rows.recipe import RowRecipe
 A, B, X = rand(68, 52), rand(52, 68), rand(5, 1000)
 ROWS = {"vector": 1, "keep": 1}
 KERNELS: dict[str, dict[str, int | str]] = {
-    "vectorized": VECTORIZED, "multistage": MULTISTAGE, "tensor": TENSOR,
-    "one product": TENSOR | {"products": 1},
+    "plain": PLAIN_FORM, "tensor": TENSOR, "one product": TENSOR | {"products": 1},
     "block": {**ROWS, "items": 16, "group": 64},
     "cluster": {**ROWS, "items": 8, "group": 64, "cluster": 2},
     "staged": {**ROWS, "items": 16, "group": 64, "staged": 1, "chain": 5, "parts": 2},
@@ -32,14 +31,14 @@ KERNELS: dict[str, dict[str, int | str]] = {
 # The kernel, what stands in its text, what stands there instead, and what the machine says; "" where only the result is
 # wrong.
 BROKEN = {
-    "a tile is read before it has come": ("multistage", "cp_async_wait<Stages - 2>", "cp_async_wait<Stages - 1>", ""),
-    "a tile is filled while it is read": ("multistage", "Stages - 1 : stage - 1", "Stages - 1 : stage", ""),
+    "a tile is read before it has come": ("tensor", "cp_async_wait<Stages - 2>", "cp_async_wait<Stages - 1>", ""),
+    "a tile is filled while it is read": ("tensor", "Stages - 1 : stage - 1", "Stages - 1 : stage", ""),
     "no barrier between two tiles": (
-        "vectorized", "put(1 - stage);\n    __syncthreads();", "put(1 - stage);", ""),
+        "plain", "gemm(tCsA, tCsB, tCrS);\n    __syncthreads();", "gemm(tCsA, tCsB, tCrS);", ""),
     "copies that are not aligned": (
-        "multistage", "(shared + typename X::Shared{}", "(shared + 1 + typename X::Shared{}", "not aligned"),
+        "tensor", "(shared + typename X::Shared{}", "(shared + 1 + typename X::Shared{}", "not aligned"),
     "more shared memory than was asked for": (
-        "multistage", "Threads, 1, SharedBytes", "Threads, 1, 4 * SharedBytes", "more shared memory"),
+        "tensor", "Threads, 1, SharedBytes", "Threads, 1, 4 * SharedBytes", "more shared memory"),
     "a warp without one of its lanes": ("tensor", "  Fragment tCrA[GroupsM];", "  if (lane == 3) return;\n"
                                         "  Fragment tCrA[GroupsM];", "others never reach"),
     "no barrier between warps": (

@@ -117,7 +117,7 @@ CASES = {
         eight_bits, (rand(16, 512, dtype=HALF), torch.zeros(64, 512, dtype=torch.int8), rand(64, dtype=HALF)), A100
     ),
     **{f"{kernel}.cu": Case(product, PRODUCT, A100, kernel) for kernel in (
-        "gemm_simt", "gemm_simt_vectorized", "gemm_simt_multistage", "gemm_simt_swizzled", "gemm_3xtf32",
+        "gemm_simt", "gemm_3xtf32",
     )},
     "gemm_3xtf32_cluster.cu": Case(product, SMALL, H200, "gemm_3xtf32_cluster"),
     **{f"{kernel}.cu": Case(product, PRODUCT, H200, kernel) for kernel in (

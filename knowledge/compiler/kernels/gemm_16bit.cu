@@ -101,7 +101,14 @@ CUTE_DEVICE void copy_tile(T const* x, T* shared, int stage, int row0, int k0, i
   }
 }
 
-// order: as in gemm_simt_vectorized.cu
+// begin order
+// Tiles in the order in which blocks run: `Group` rows of tiles at a time, column by column.
+CUTE_DEVICE int2 tile_of(int index) {
+  int const group = index / (Group * TilesN), rows = min(Group, TilesM - group * Group);
+  int const rest = index % (Group * TilesN);
+  return {group * Group + rest % rows, rest / rows};
+}
+// end order
 
 __global__ void __launch_bounds__(Threads, MinBlocks)
 gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, Epilogue epilogue) {
@@ -172,7 +179,14 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, Epilog
 
 // check: as in gemm_simt.cu
 
-// launch: as in gemm_simt_multistage.cu
+// begin launch
+void launch(T const* A, T const* B, T* C, Epilogue epilogue, DLDevice device) {
+  auto const stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
+  check(cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes), "shared memory");
+  gemm<<<TilesM * TilesN * Batches, Threads, SharedBytes, stream>>>(A, B, C, epilogue);
+  check(cudaGetLastError(), "gemm");
+}
+// end launch
 
 }  // namespace product
 

@@ -33,7 +33,7 @@ class Driver(Protocol):
 _DRIVERS: dict[str, Driver] = {
     narrow.KERNEL: narrow, hopper.KERNEL: hopper, decode.KERNEL: decode, tensor.KERNEL: tensor, tensor.CLUSTER: tensor,
     fused.KERNEL: fused, fused.STREAM_K: fused, wgmma.KERNEL: wgmma, short.KERNEL: short,
-    **dict.fromkeys(simt.KERNELS, simt),
+    simt.KERNEL: simt,
 }  # fmt: skip
 
 
@@ -66,9 +66,7 @@ def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
         return short.moves(plan)
     if plan.knobs["kernel"] == wgmma.KERNEL:
         return wgmma.moves(form, plan)
-    if not _has_mma(problem.device):
-        return ()
-    return (*_tensor_cores(problem, form), *simt.moves(form, problem.device, plan))
+    return _tensor_cores(problem, form) if _has_mma(problem.device) else ()
 
 
 def render(problem: Problem, form: Form, plan: Plan) -> str:
