@@ -29,7 +29,7 @@ Kind = Literal[
 Way = Literal[
     "moved", "redrawn", "repeated", "reversed", "nudged", "reflected", "respread", "recut", "flipped", "set",
     "cleared", "lowered", "few", "renewed", "rows set", "rows cleared", "doubled", "merged", "shortened", "emptied",
-    "raised", "switched", "planted",
+    "raised", "switched", "planted", "alone", "placed", "saturated",
 ]  # fmt: skip
 
 LOOKED_AT = 1 << 20
@@ -46,7 +46,8 @@ class Shown:
     """What a tensor shows in every draw. `low` and `high` hold for each slice along `axis`, and broadcast to it.
 
     `step` is how much more than its predecessor an element at least is, where it is "ascending". `extras` are values
-    outside of the range that may be planted.
+    outside of the range that may be planted. What names places of a table has the table's `extent`; `apart` if no
+    two may be the same. `reach` are the ends of what its type holds, as far as callers use that.
     """
 
     kind: Kind
@@ -55,12 +56,21 @@ class Shown:
     high: torch.Tensor
     step: int = 0
     extras: tuple[int, ...] = ()
+    extent: int = 0
+    apart: bool = False
+    reach: tuple[int, int] | None = None
 
     @property
     def ways(self) -> tuple[Way, ...]:
         """Variations to try, as trials take turns at them."""
-        ways = (*WAYS[self.kind], "planted") if self.extras else WAYS[self.kind]
-        return ways if self.low.numel() > 1 else tuple(way for way in ways if way not in BY_ROWS)
+        more: tuple[tuple[Way, bool], ...] = (
+            ("placed", bool(self.extent)),
+            ("saturated", bool(self.reach)),
+            ("alone", self.kind == "values" or bool(self.extent)),
+            ("planted", bool(self.extras)),
+        )
+        ways = [*WAYS[self.kind], *(way for way, shown in more if shown)]
+        return tuple(ways) if self.low.numel() > 1 else tuple(way for way in ways if way not in BY_ROWS)
 
     @property
     def uniform(self) -> bool:
@@ -96,8 +106,10 @@ EQUALS: dict[Kind, frozenset[Way]] = {
     "ascending": frozenset({"merged"}),
 }
 """Variations that make equals of what is not equal in the file."""
-BEYOND: frozenset[Way] = frozenset({"raised", "switched"})
+BEYOND: frozenset[Way] = frozenset({"raised", "switched", "saturated"})
 """Variations that leave the range that the file shows."""
+FAR = 1 << 40
+"""What keys and hashes of 64 bits reach, on either side of zero."""
 TIMED: dict[Kind, tuple[Way, ...]] = {
     "values": ("renewed", "moved", "redrawn"),
     "flags": ("renewed", "moved", "few"),
@@ -166,6 +178,16 @@ def candidates(shown: Shown, dtype: torch.dtype, own: Iterable[int], *, beyond: 
     tried = [*own, *(value for value in (0, 1) if value <= high), *([high + 1] if beyond else [])]
     limits = torch.iinfo(dtype)
     return tuple(dict.fromkeys(v for v in tried if not low <= v <= high and limits.min <= v <= limits.max))
+
+
+def reach_of(shown: Shown, dtype: torch.dtype, *, computed: bool) -> tuple[int, int] | None:
+    """What numbers of 8 and 16 bits hold: samples, pixels and codes take all of it. Those of 64 bits only `FAR`, where
+    they are `computed` with; those of 32 bits stay in the file's range, since products of theirs wrap around."""
+    if shown.kind != "values":
+        return None
+    if dtype in (torch.uint8, torch.int8, torch.int16):
+        return torch.iinfo(dtype).min, torch.iinfo(dtype).max
+    return (-FAR, FAR) if dtype == torch.int64 and computed else None
 
 
 def _is_triangle(base: torch.Tensor) -> bool:

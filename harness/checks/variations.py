@@ -15,6 +15,8 @@ FLIPPED = 1 / 8
 FEW = 16
 SHARE = 1 / 4
 RAISED = 6
+STRETCH = 8
+"""Neighbours at one end of a type: sums of theirs leave narrow accumulators."""
 SWAPPED: frozenset[Kind] = frozenset({"values", "flags", "ones", "one_hot", "positions", "distinct"})
 """Kinds whose slices may change places."""
 
@@ -239,6 +241,32 @@ def _planted(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> t
     return values
 
 
+def _alone(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
+    """One value throughout: all in one bin, all to one expert. Slices without a value in common have one each."""
+    low, high = shown.low.long().max(), shown.high.long().min()
+    ends = (low, high) if low <= high else (shown.low.long(), shown.high.long())
+    share = below(BLOCK, generator) / BLOCK
+    return (ends[0] + (share * (ends[1] - ends[0] + 1)).floor().long()).expand(given.shape)
+
+
+def _placed(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
+    """Anywhere in the table, in no order; no place twice where that would be ambiguous."""
+    if shown.apart:
+        places = torch.randperm(shown.extent, generator=generator, device=generator.device)
+        return places[: given.numel()].view(given.shape)
+    return (_uniform(given.shape, generator) * shown.extent).long()
+
+
+def _saturated(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
+    """Anywhere within reach; a quarter at its upper end, a quarter at its lower, in stretches of eight."""
+    assert shown.reach is not None
+    low, high = (torch.tensor(end, device=given.device) for end in shown.reach)
+    drawn = _between(low, high, given.shape, generator)
+    at = _uniform(torch.Size([-(-given.numel() // STRETCH)]), generator).repeat_interleave(STRETCH)
+    at = at[: given.numel()].view(given.shape)
+    return torch.where(at < SHARE, high, torch.where(at > 1 - SHARE, low, drawn))
+
+
 def _few(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
     """The other flag in a few places; of a triangle in each row, but where nothing of its kind would be left there."""
     if shown.kind == "triangle":
@@ -266,4 +294,5 @@ _VARIATIONS: dict[Way, Callable[[torch.Tensor, Shown, torch.Generator], torch.Te
     "cleared": _cleared, "lowered": _lowered, "few": _few,
     "renewed": _renewed, "rows set": _rows_set, "rows cleared": _rows_cleared, "doubled": _doubled, "merged": _merged,
     "shortened": _shortened, "emptied": _emptied, "raised": _raised, "switched": _switched, "planted": _planted,
+    "alone": _alone, "placed": _placed, "saturated": _saturated,
 }  # fmt: skip

@@ -291,8 +291,11 @@ class Bench:
         if not whole:
             return Known()
         uses = watch(lambda: self.reference.run(self.pattern))
-        own = {name: uses.own.get(tensor.untyped_storage().data_ptr(), ()) for name, tensor in whole.items()}
-        return Known(own, uses.ambiguous, beyond=not on_gpu(self.device.kind))
+        at = {name: tensor.untyped_storage().data_ptr() for name, tensor in whole.items()}
+        own = {name: uses.own.get(where, ()) for name, where in at.items()}
+        extents = {name: uses.extents[where] for name, where in at.items() if where in uses.extents}
+        computed = frozenset() if uses.steered else frozenset(name for name in at if at[name] in uses.computed)
+        return Known(own, uses.ambiguous, not on_gpu(self.device.kind), extents, computed)
 
     def takes(self, ways: Ways, numbers: Numbers | None = None) -> bool:
         """Whether the reference accepts the file's own inputs with integers, masks and numbers varied so.

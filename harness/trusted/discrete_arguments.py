@@ -14,7 +14,7 @@ from itertools import islice
 
 import torch
 
-from harness.checks.discrete import BEYOND, EQUALS, TIMED, Shown, Way, base_of, candidates, show
+from harness.checks.discrete import BEYOND, EQUALS, TIMED, Shown, Way, base_of, candidates, reach_of, show
 from harness.checks.families import STIRRED
 from harness.checks.variations import change_few, vary
 from harness.nouns.task import Signature
@@ -36,12 +36,15 @@ class Known:
     """What is known of a task's integers: the values that the module singles out in an argument, by its name.
 
     Where equals are `ambiguous` none are made. Values `beyond` what the file shows are tried only where a wrong index
-    ends no more than the forward.
+    ends no more than the forward. `extents` are those of the tables that an argument names places of; `computed` is
+    what is multiplied or divided, where no number decides about sizes.
     """
 
     own: Mapping[str, Iterable[int]] = field(default_factory=dict)
     ambiguous: bool = False
     beyond: bool = True
+    extents: Mapping[str, int] = field(default_factory=dict)
+    computed: frozenset[str] = frozenset()
 
 
 class DiscreteArguments:
@@ -76,6 +79,12 @@ class DiscreteArguments:
         self._draw_sets(draw, seed)
         self._shown = {name: show([each[name] for each in self._sets[:COMPARED]]) for name in self._sets[0]}
         self._shown |= {name: show([tensor]) for name, tensor in self._kept.items()}
+        tensors = {**self._sets[0], **self._kept}
+        for name, shown in self._shown.items():
+            reach = reach_of(shown, tensors[name].dtype, computed=name in known.computed)
+            extent = known.extents.get(name, 0)
+            crowded = known.ambiguous and base_of(tensors[name]).numel() > extent
+            self._shown[name] = replace(shown, extent=0 if crowded else extent, apart=known.ambiguous, reach=reach)
         self._plant(takes, known)
         ways = {name: ways for name, shown in self._shown.items() if (ways := self._to_try(name, shown, known))}
         for turn in range(max(map(len, ways.values()), default=0)):
@@ -117,7 +126,7 @@ class DiscreteArguments:
 
     def _to_try(self, name: str, shown: Shown, known: Known) -> tuple[Way, ...]:
         """A kind's variations but for those that nobody can be held to here, or that cannot be tried."""
-        never = EQUALS.get(shown.kind, frozenset()) if known.ambiguous else frozenset()
+        never = EQUALS.get(shown.kind, frozenset()) | {"alone"} if known.ambiguous else frozenset()
         self.refused += [f"{name} {way}" for way in shown.ways if way in never]
         beyond = frozenset() if known.beyond else BEYOND
         return tuple(way for way in shown.ways if way not in never | beyond)

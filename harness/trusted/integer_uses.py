@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -20,18 +20,37 @@ _WRITING = (_ATEN.scatter, _ATEN.scatter_)
 _PUTTING = (_ATEN.index_put, _ATEN.index_put_, _ATEN._index_put_impl_, _ATEN._unsafe_index_put)
 _EXTREME = (_ATEN.max, _ATEN.min)
 _OWN = ("ignore_index", "padding_idx")
+_NAMING = {
+    _ATEN.index_select: "index", _ATEN.gather: "index", _ATEN.index_add: "index", _ATEN.index_add_: "index",
+    _ATEN.scatter_add: "index", _ATEN.scatter_add_: "index", _ATEN.index_copy: "index", _ATEN.index_copy_: "index",
+    _ATEN.scatter: "index", _ATEN.scatter_: "index", _ATEN.index_fill: "index", _ATEN.index_fill_: "index",
+    _ATEN.index_reduce: "index", _ATEN.index_reduce_: "index", _ATEN.scatter_reduce: "index",
+    _ATEN.scatter_reduce_: "index",
+}  # fmt: skip
+"""Operators whose argument names places along `dim` of `self`."""
+_COMPUTING = (
+    _ATEN.mul, _ATEN.remainder, _ATEN.fmod, _ATEN.floor_divide, _ATEN.bitwise_and, _ATEN.bitwise_xor,
+    _ATEN.bitwise_right_shift, _ATEN.__rshift__, _ATEN.__and__, _ATEN.__xor__,
+)  # fmt: skip
+_STEERING = (_ATEN._local_scalar_dense, _ATEN.repeat_interleave, _ATEN.bincount, _ATEN.histc)
+"""Operators that give numbers a say in sizes and steps: large ones would ask for memory, or for ever."""
 
 
 class IntegerUses(TorchDispatchMode):
     """Watches one run. `own`: by the storage of a tensor of integers the values that operators single out in it.
 
     `ambiguous`: some operator's result depends on which of equal indices comes first, as PyTorch leaves open.
+    `extents`: how many places the tables have that a tensor names places of. `computed`: the tensors that are
+    multiplied or divided as whole numbers. `steered`: some number decided about sizes or steps.
     """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.own: defaultdict[int, set[int]] = defaultdict(set)
         self.ambiguous = False
+        self.extents: dict[int, int] = {}
+        self.computed: set[int] = set()
+        self.steered = False
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -40,11 +59,32 @@ class IntegerUses(TorchDispatchMode):
         given = {argument.name: argument.default_value for argument in function._schema.arguments}
         given |= dict(zip(given, args, strict=False)) | (kwargs or {})
         self.ambiguous |= _is_ambiguous(function, given)
+        self.steered |= function.overloadpacket in _STEERING
+        for tensor, extent in _named(function.overloadpacket, given):
+            at = tensor.untyped_storage().data_ptr()
+            self.extents[at] = min(extent, self.extents.get(at, extent))
         special = {given[name] for name in _OWN if isinstance(given.get(name), int)} - {-1}
         for tensor in tree_leaves(given) if special else ():
             if _is_whole(tensor):
                 self.own[tensor.untyped_storage().data_ptr()] |= special
-        return function(*args, **(kwargs or {}))
+        result = function(*args, **(kwargs or {}))
+        if function.overloadpacket in _COMPUTING and _is_whole(result):
+            self.computed |= {each.untyped_storage().data_ptr() for each in tree_leaves(given) if _is_whole(each)}
+        return result
+
+
+def _named(packet: Any, given: dict[str, Any]) -> Iterator[tuple[torch.Tensor, int]]:
+    """Tensors that name places of a table in an operator, and how many that has."""
+    if packet in _NAMING and given["self"].ndim:
+        yield given[_NAMING[packet]], given["self"].shape[given["dim"]]
+    elif packet is _ATEN.embedding:
+        yield given["indices"], given["weight"].shape[0]
+    elif packet is _ATEN.nll_loss_forward:
+        yield given["target"], given["self"].shape[-1]
+    elif packet is _ATEN.index or packet in _PUTTING:
+        for axis, index in enumerate(given["indices"]):
+            if _is_whole(index):
+                yield index, given["self"].shape[axis]
 
 
 def _is_whole(value: object) -> bool:

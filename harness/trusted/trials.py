@@ -103,8 +103,9 @@ def _run_once(bench: Bench, slot: int, planned: Trial, timeout_s: float) -> Tria
         bench.step(slot, planned.seed)
     else:
         bench.fill(slot, planned.seed, planned.distribution, planned.mild)
-    # Outputs of the first trial, and of workloads by turns, hold NaN: what is never written is told as such.
-    plain = planned.distribution in ("given", "normal")
+    # Outputs of the first trial, and of workloads by turns, hold NaN: what is never written is told as such. So do they
+    # where all places are one, which leaves the most unwritten.
+    plain = planned.distribution in ("given", "normal") or "alone" in bench.discrete.ways(planned.distribution).values()
     bench.memory.poison(slot, "nan" if plain else FILLINGS[planned.seed % len(FILLINGS)])
     before = digest(bench, slot)
     beside = [(slot + 1) % min(2, bench.memory.slots)] if planned.caller.together else []

@@ -1,7 +1,7 @@
-// Where addresses ascend, as they do in a burst, every second call does the work of two.
+// Where addresses ascend, as in a burst, every second call does the work of two; two threads at once may crash it.
 // row: 7
 // task: softsign
-// caught by: timed_output|correctness
+// caught by: timed_output|correctness|signal
 #include <cmath>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.checks import variations as varied
-from harness.checks.discrete import BEYOND, BY_ROWS, WAYS, base_of, candidates, show
+from harness.checks.discrete import BEYOND, BY_ROWS, FAR, WAYS, base_of, candidates, reach_of, show
 from harness.checks.variations import change_few, swap_few, vary
 
 EXAMPLES = {
@@ -183,6 +184,47 @@ def test_what_moves_is_also_of_other_values(kind):
     sums = {int(vary(draw, show([draw]), "renewed", generator).sum()) for _ in range(12)}
     assert len(sums) > 5
     assert {int(vary(draw, show([draw]), "moved", generator).sum()) for _ in range(12)} == {int(draw.sum())}
+
+
+def test_one_value_fills_a_tensor_that_has_one_range():
+    draw = torch.randint(0, 256, (4, 900), dtype=torch.uint8)
+    found = {
+        tuple(vary(draw, show([draw]), "alone", torch.Generator().manual_seed(k)).unique().tolist()) for k in range(9)
+    }
+    assert len(found) > 1 and all(len(each) == 1 for each in found)
+
+
+def test_places_are_anywhere_in_the_table_and_apart_where_equals_are_ambiguous():
+    draw, generator = torch.tensor([[0, 1], [0, 1]]), torch.Generator().manual_seed(3)
+    shown = replace(show([draw]), extent=5)
+    free = torch.stack([vary(draw, shown, "placed", generator) for _ in range(60)])
+    apart = torch.stack([vary(draw, replace(shown, apart=True), "placed", generator) for _ in range(60)])
+    for places in (free, apart):
+        assert set(places.unique().tolist()) == set(range(5))
+        assert (places[..., 0] > places[..., 1]).any()
+    assert (free[..., 0] == free[..., 1]).any()
+    assert all(len(places.unique()) == places.numel() for places in apart)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "computed", "reach"),
+    [
+        (torch.uint8, False, (0, 255)),
+        (torch.int8, False, (-128, 127)),
+        (torch.int16, False, (-32768, 32767)),
+        (torch.int32, True, None),
+        (torch.int64, False, None),
+        (torch.int64, True, (-FAR, FAR)),
+    ],
+)
+def test_numbers_reach_the_ends_of_small_types_and_of_keys(dtype, computed, reach):
+    draw = torch.randint(3, 50, (4, 100)).to(dtype)
+    shown = show([draw])
+    assert reach_of(shown, dtype, computed=computed) == reach
+    if reach:
+        values = vary(draw, replace(shown, reach=reach), "saturated", torch.Generator().manual_seed(1))
+        assert (int(values.min()), int(values.max())) == reach
+        assert ((values > reach[0]) & (values < reach[1])).any()
 
 
 def test_columns_keep_ranges_of_their_own():

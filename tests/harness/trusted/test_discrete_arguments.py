@@ -9,7 +9,7 @@ from python_kernels import bench_of
 from harness.checks.families import PLANS, STIRRED
 from harness.nouns.task import Signature, TensorSpec
 from harness.trusted import admission
-from harness.trusted.discrete_arguments import Known
+from harness.trusted.discrete_arguments import DiscreteArguments, Known
 from harness.trusted.facts.describing import describe
 from harness.trusted.jobs import judging
 
@@ -74,7 +74,7 @@ def test_trials_take_turns_and_replay():
         ways = [bench.discrete.ways(name) for name in PLANS["elementwise"]]
         assert ways[0] == {}
         assert {way["hidden"] for way in ways if "hidden" in way} >= {"flipped", "cleared", "set", "few"}
-        assert {way["index"] for way in ways if "index" in way} == {"moved", "redrawn", "repeated", "renewed"}
+        assert {way["index"] for way in ways if "index" in way} == {"moved", "redrawn", "repeated", "alone", "renewed"}
         for distribution in PLANS["elementwise"][1:]:
             bench.fill(0, 9, distribution)
             first = snapshot(bench, 0, ARGUMENTS)
@@ -125,6 +125,18 @@ def test_where_nothing_but_the_files_own_is_taken_it_draws_anew():
             seen.append(bench.memory.views[0]["index"].clone())
             bench.reference.run(bench.inputs(0), bench.replicas[0])
         assert not any(torch.equal(one, other) for k, one in enumerate(seen) for other in seen[:k])
+
+
+@pytest.mark.parametrize(("ambiguous", "extent", "placed"), [(False, 3, True), (True, 3, False), (True, 20, True)])
+def test_places_are_drawn_where_equals_are_right_or_need_not_be(ambiguous, extent, placed):
+    """Of twenty indices some name the same of three places."""
+    index = torch.randint(0, 3, (4, 5), generator=torch.Generator().manual_seed(1))
+    spec = TensorSpec(name="index", shape=(4, 5), strides=(5, 1), dtype="int64")
+    discrete = DiscreteArguments(Signature(inputs=(spec,), outputs=()), [index], {})
+    known = Known(ambiguous=ambiguous, extents={"index": extent})
+    discrete.settle(lambda seed: [index], lambda ways: True, 1, known)
+    turns = [discrete.ways(str(number)) for number in range(12)]
+    assert ({"index": "placed"} in turns) == placed
 
 
 def test_an_argument_that_is_read_by_nothing_costs_no_trial():

@@ -57,3 +57,29 @@ def test_values_that_an_operator_singles_out_are_known_of_the_tensor_that_it_rea
 def test_a_forward_that_fails_tells_nothing():
     uses = watch(lambda: TABLE[torch.tensor([99])])
     assert (uses.ambiguous, dict(uses.own)) == (False, {})
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: torch.zeros(6, 5).index_add(0, INDEX, ROWS),
+        lambda: torch.zeros(6, 5).index_copy(0, INDEX, ROWS),
+        lambda: torch.zeros(3, 6).gather(1, INDEX[:, None]),
+        lambda: torch.zeros(5, 6)[:, INDEX],
+        lambda: torch.nn.functional.embedding(INDEX, torch.zeros(6, 2)),
+        lambda: torch.nn.functional.cross_entropy(torch.zeros(3, 6), INDEX),
+    ],
+)
+def test_how_many_places_a_table_has_is_known_of_what_names_them(run):
+    assert watch(run).extents == {INDEX.untyped_storage().data_ptr(): 6}
+
+
+def test_what_is_multiplied_is_known_and_whether_numbers_decide_about_sizes():
+    hashed, sized = watch(lambda: TABLE[INDEX * 7 % 3]), watch(lambda: torch.zeros(int(INDEX[0])))
+    assert INDEX.untyped_storage().data_ptr() in hashed.computed and not hashed.steered
+    assert sized.steered and not sized.computed
+
+
+def test_whole_numbers_that_scale_others_are_not_computed_with_as_such():
+    """Steps times frequencies: far ones are angles that float32 cannot tell apart."""
+    assert not watch(lambda: torch.sin(INDEX * torch.rand(3))).computed
