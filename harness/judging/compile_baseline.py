@@ -36,9 +36,7 @@ def compile_order(digest: str) -> CompileOrder:
     cache = cache_dir() / "inductor" / digest
     cache.mkdir(parents=True, exist_ok=True)
     path = os.pathsep.join([str(Path(compiler.command[0]).parent), "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin"])
-    # The same compiler builds kernels with -march=native. Inductor would build a file for each set of vector
-    # instructions that the processor has, and do so again for each task.
-    environment = {"PATH": path, "CXX": shlex.join(compiler.command), "TORCHINDUCTOR_VEC_ISA_OK": "1"}
+    environment = {"PATH": path, "CXX": shlex.join(compiler.command)}
     if c_compiler := _c_compiler(Path(compiler.command[0])):
         environment["CC"] = c_compiler
     return CompileOrder(cache=str(cache), environment=environment, roots=tuple(str(root) for root in compiler.roots))

@@ -32,6 +32,9 @@ SPINS = {"GOMP_SPINCOUNT": "20000"}
 in which eager's last thread would take a core from the candidate, and a kernel of many parallel loops would spend on
 waiting what a busy machine gives it of the cores. The same on both sides, or the clock would tell how they wait."""
 
+INDUCTOR = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+"""Read when torch._dynamo is imported. The compiler that builds kernels with -march=native builds Inductor's, too: it
+need not build a file for each set of vector instructions that the processor has. One process: no pool to leave."""
 
 _HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 """Oracles are large and short-lived: huge pages save their faults."""
@@ -149,6 +152,7 @@ def _environment() -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
+        **INDUCTOR,
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # whether there is a GPU must be told without touching it: children fork
     }
 

@@ -1,9 +1,7 @@
 """The warm parent: has torch imported, forks a locked-down child for each job, and passes its answer on.
 
 Run as `python -m harness.trusted.jobs.server CONTROL_FD` with one thread (OMP_NUM_THREADS=1): a fork copies only the
-calling thread. It holds no secret, never touches `torch.cuda`, and never runs foreign code itself. Inductor, and what
-of export imports it, is left to the children: it takes its folders from the environment when it is imported, and those
-are the child's.
+calling thread. It holds no secret, never touches `torch.cuda`, and never runs foreign code itself.
 
 A job arrives on the control socket as one frame with the job's own socket attached. The child answers there with one
 frame, before which others may tell what it is doing; when it has ended, the parent adds {"exit": wait status} and
@@ -25,12 +23,14 @@ from typing import Any
 
 import torch  # what the warmth is for
 import torch._dynamo  # export imports it on first use, which takes a second and fails once locked down
+import torch.export._trace  # and this, which would take each child that describes a task 0.4 s
 
 from harness.isolation.lockdown import lock_down
 from harness.isolation.policy import Access, Limits
 from harness.isolation.tree import kill_tree
 from harness.nouns.errors import MachineError, UserError
 from harness.trusted.jobs.dispatch import PAUSING, run_job
+from harness.trusted.timing.compiled import point_at
 from harness.wire import channel, telling
 
 
@@ -171,6 +171,7 @@ def _confine(job: dict[str, Any]) -> None:
         if job["locked"]:
             lock_down(Access(**job["access"]), Limits(**job["limits"]), signals=job["kind"] in PAUSING)
         os.chdir(job["cwd"])
+        point_at(Path.cwd() / "inductor", {})  # not where the parent, which imported it, could write
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the terminal is no place for what a task file says
     except OSError as error:
         raise MachineError(f"The task's process cannot be confined: {error}.", "Run cutegen doctor.") from error

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._inductor import codecache
 
 from harness.trusted.device import Device
 from harness.wire.job import CompileOrder
@@ -66,9 +67,14 @@ def _warm_up(models: list[Model], prepare: Prepare, device: Device) -> None:
 
 
 def point_at(cache: Path, environment: dict[str, str]) -> None:
-    """Set before Inductor is imported, which reads some of it only then. One process: no pool of compilers to leave."""
+    """Have Inductor keep what it makes in `cache`, and other temporary files in the working folder.
+
+    Its precompiled headers, too: where these go, it decides when it is imported, by what is writable then. Compiled
+    once for a task, they serve its later jobs.
+    """
     os.environ.update(environment)
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(cache)
     os.environ["TRITON_CACHE_DIR"] = str(cache / "triton")
-    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = str(Path.cwd())
+    headers = cache / "precompiled_headers"
+    codecache._HEADER_DIR, codecache._HEADER_LOCK_DIR = str(headers), str(headers / "locks")

@@ -1,7 +1,5 @@
 """torch.compile as the second baseline: in the same rounds, from inside the locked child, and said where it fails."""
 
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,12 +14,6 @@ void run(TensorView x, TensorView y) {
   #pragma omp parallel for
   for (int64_t i = 0; i < x.numel(); ++i) out(y)[i] = in(x)[i] / (1 + std::fabs(in(x)[i]));
 }
-"""
-# Which vectors the machine has is found by compiling half a dozen files: no business of these tests.
-NO_VECTORS = """
-import torch._inductor.cpu_vec_isa
-
-torch._inductor.cpu_vec_isa.valid_vec_isa_list = list
 """
 NO_COMPILER = """
 import torch._inductor.config
@@ -56,7 +48,7 @@ def libraries(task):
 
 
 def test_it_is_timed_in_the_same_rounds_and_compiled_before_them(bench, steps):
-    source = NO_VECTORS + bench.softsign + f"# {time.time_ns()}: in no cache"
+    source = bench.softsign + f"# {time.time_ns()}: in no cache"
     verdict = compiled(bench, source)
     (ahead_s, made), turn = steps
     assert turn == "turn"
@@ -97,9 +89,13 @@ def test_the_compilers_lie_where_the_child_may_read(bench, monkeypatch):
     assert Path(order.environment["CC"]).parent == Path(cxx).parent
 
 
-def test_inductor_builds_nothing_to_learn_which_vectors_the_processor_has(bench, tmp_path):
-    """The same compiler builds kernels with -march=native; this one builds nothing."""
-    code = "from torch._inductor.cpu_vec_isa import VecAVX2; assert VecAVX2()"
-    nowhere = {"CXX": "/nonexistent/g++", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
-    environment = compile_order(bench.task(bench.softsign).digest).environment | nowhere
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+def test_inductor_builds_nothing_to_learn_which_vectors_the_processor_has(bench):
+    """The same compiler builds kernels with -march=native; a judging child builds nothing."""
+    probed = "from torch._inductor.cpu_vec_isa import VecAVX2\nassert VecAVX2()\n"
+    assert bench.task(NO_COMPILER + probed + bench.softsign).program
+
+
+def test_a_task_that_compiles_by_itself_has_headers_of_its_own(bench):
+    """The parent has imported Inductor, and may write where no child may."""
+    source = bench.softsign.replace("return x /", "return twice(x) / 2 /") + "twice = torch.compile(lambda x: x * 2)\n"
+    assert bench.verdict(HONEST, source).status == "passed"
