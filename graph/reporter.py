@@ -6,7 +6,9 @@ import time
 from typing import Protocol
 
 from graph.export.drop_in import drop_in_files
+from graph.export.serving import checkable, served_by
 from harness.judging.device_lock import held_s
+from nodes.agents.batches import widened
 from nodes.agents.final import held
 from nodes.protocols import Account, JudgedRun
 from nodes.state import Best, Result, RunState, Stop, require
@@ -25,9 +27,14 @@ class Ended(Account, JudgedRun, Protocol):
 
 def reporter(state: RunState, node_context: NodeContext) -> Update:
     """Time the kept kernels together, and sum the run up. The best verified kernel is part of it, whatever ended it."""
-    kept = (*state.earlier, *([state.best] if state.best else []))
-    left, update = summed_up(state, kept, state.undecided, node_context, depth=state.depth)
-    return {**update, "earlier": left[:-1], "undecided": ()}
+    before = held_s()
+    widest, wider = widened(state, node_context)
+    task = require(state.task, "task") if widest else None
+    widest = tuple(each.model_copy(update={"verdict": checkable(task, each.verdict)}) for each in widest if task)
+    widening_s = held_s() - before
+    left, update = summed_up(state, (*state.earlier, *widest), state.undecided, node_context, depth=state.depth)
+    device_seconds = update["device_seconds"] + widening_s
+    return {**wider, **update, "earlier": left[:-1], "undecided": (), "device_seconds": device_seconds}
 
 
 def summed_up(
@@ -57,7 +64,7 @@ def summed_up(
 def _as_called(best: Best, state: Ended, node_context: NodeContext) -> Best:
     """The best kernel with what its machine code has; its verdict also tells how fast the export is for a caller."""
     task = require(state.task, "task")
-    drop_in = drop_in_files(task, best.candidate)
+    drop_in = drop_in_files(served_by(task, best.verdict), best.candidate)
     verdict = node_context.judge(state).as_called(task, best.candidate, best.verdict, drop_in)
     instructions = say_instructions(verdict.build, best.candidate.target) if verdict.build else ""
     return best.model_copy(update={"verdict": verdict, "instructions": instructions})

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from graph.export.drop_in import drop_in_files
+from graph.export.serving import checkable, served_by
 from graph.loading import load_task, read_source
 from harness.judging.foreign import NO_DROP_IN, NOT_WATCHED
 from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
@@ -35,6 +36,7 @@ def verify(
     sanitize: bool = False,
     compile_baseline: bool = False,
     caller: bool = False,
+    batches: bool = False,
     open_judge: OpenJudge = open_judge,
     open_module_judge: Callable[[JudgeOrder], Judge] = open_module_judge,
 ) -> Verdict:
@@ -44,15 +46,16 @@ def verify(
     timing is then advisory. With `sanitize` a kernel that could run is also watched for memory errors and races, of
     which the first turns a pass into a refusal. Errors `tolerance` times what PyTorch's own allows are accepted. With
     `direction` "backward" it is judged on the task's gradients, with "both" on its outputs and those. With
-    `compile_baseline` torch.compile is timed, too; with `caller` the exported drop-in, as its caller meets it. Raises
-    `UserError` and `MachineError`; a failing kernel is a verdict.
+    `compile_baseline` torch.compile is timed, too; with `caller` the exported drop-in, as its caller meets it. With
+    `batches` a kernel that passed is tried at other batches, too. Raises `UserError` and `MachineError`; a failing
+    kernel is a verdict.
     """
     file = Path(kernel)
     source = read_source(file, "Name a kernel: a C++ or CUDA source, or a Python file with class ModelNew.")
     loaded = task if isinstance(task, TaskInput) else load_task(task, direction=direction)
     order = JudgeOrder(target, isolation, precision, tolerance, describe_s=max_describe_s)
     python = file.suffix == PYTHON
-    for wanted, why in ((python and caller, NO_DROP_IN), (python and sanitize, NOT_WATCHED)):
+    for wanted, why in ((python and (caller or batches), NO_DROP_IN), (python and sanitize, NOT_WATCHED)):
         if wanted:
             raise UserError(*why)
     kernels = None if python else open_judge(order)
@@ -60,7 +63,11 @@ def verify(
     described = judge.describe(directed(loaded.source, direction), name=loaded.name)
     candidate = Candidate(source=source, target=judge.device.target, author="verify:file")
     verdict = judge.evaluate(described, candidate, seed=seed, compile_baseline=compile_baseline)
+    if batches and verdict.passed and kernels:
+        served = kernels.serves(described, candidate, kernels.batches(described))
+        verdict = checkable(described, verdict.model_copy(update={"served": served}))
     if caller and verdict.passed and kernels:
-        verdict = kernels.as_called(described, candidate, verdict, drop_in_files(described, candidate))
+        drop_in = drop_in_files(served_by(described, verdict), candidate)
+        verdict = kernels.as_called(described, candidate, verdict, drop_in)
     ran = verdict.status not in ("refused", "build_failed")
     return verdict.sanitized(kernels.sanitize(described, candidate)) if sanitize and ran and kernels else verdict

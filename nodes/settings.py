@@ -289,6 +289,12 @@ class Judging(Group):
         title="Ablate the accepted moves",
         description="At the end take each back alone, and time the best kernel without it. A verdict each.",
     )
+    serve_batches: bool = Field(
+        default=True,
+        title="Serve other batches",
+        description="At the end of a task of one workload: is the kernel right at others, with the compiler's loops "
+        "beside it where it is for one batch? A build and two verdicts.",
+    )
 
 
 class Search(Group):

@@ -241,6 +241,7 @@ class Verify:
     caller: Annotated[bool, typer.Option("--caller", help="Also time the exported drop-in as its caller meets it.")] = (
         False
     )
+    batches: Annotated[bool, typer.Option("--batches", help="Also try it at other batches than the file's.")] = False
     json: Json = False
 
 

@@ -32,6 +32,7 @@ def run(options: Verify) -> int:
             sanitize=options.sanitize,
             compile_baseline=options.compile_baseline,
             caller=options.caller,
+            batches=options.batches,
             **options.settings.values,
         )
     if options.json:
@@ -60,6 +61,7 @@ def _show(verdict: Verdict, console: Console) -> None:
         say_oracle(verdict),
         say_trials(verdict),
         say_sanitizers(verdict.sanitizers),
+        verdict.served.said if verdict.served else "",
     )
     for line in "\n".join(filter(None, notes)).splitlines():
         console.print(Text(line), soft_wrap=True)

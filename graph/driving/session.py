@@ -15,6 +15,7 @@ from graph.driving.thread import GraphThread
 from graph.evolution.workflow import build_graph as build_evolution
 from graph.export.drop_in import drop_in_files, judged_library
 from graph.export.live_module import module_files
+from graph.export.serving import served_by
 from graph.runs.folder import Manifest, RunFolder
 from graph.runs.machine import this_machine
 from graph.runs.progress import Observer, Quiet
@@ -213,7 +214,7 @@ def save_kernel(folder: RunFolder, task: Task | None, best: Best | None) -> None
     elif task is not None:
         folder.write(folder.kernel, best.candidate.source)
         library = judged_library(best.candidate, best.verdict.tier)
-        folder.write_drop_in(drop_in_files(task, best.candidate, library), library)
+        folder.write_drop_in(drop_in_files(served_by(task, best.verdict), best.candidate, library), library)
         for file in module_files(task.source):
             folder.take(file)
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import prod
 
+from harness.nouns.batches import ServedBatches
 from harness.nouns.task import Signature, Task, TensorSpec
+from harness.nouns.verdict import Verdict
 
 _FACTORS = 3
 """Sizes that are multiplied to one stride."""
@@ -66,6 +68,20 @@ class Served:
 
 class _NoRuleError(Exception):
     """A number that follows from no size."""
+
+
+def served_by(task: Task, verdict: Verdict | None) -> Task:
+    """The task as a kernel's drop-in is for it: what the judge found it right at beside its own batch is held out."""
+    return task.serving(verdict.served.workloads) if verdict and verdict.served else task
+
+
+def checkable(task: Task, verdict: Verdict) -> Verdict:
+    """The verdict; its batches only where a call's sizes can be held against a rule, without which none are served."""
+    found = verdict.served
+    if not found or not found.workloads or served(served_by(task, verdict)):
+        return verdict
+    why = "its results' shapes and strides follow from the batch by no rule that a call could check"
+    return verdict.model_copy(update={"served": ServedBatches(own=found.own, refused=why)})
 
 
 def served(task: Task) -> Served | None:

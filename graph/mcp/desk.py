@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from graph.export.drop_in import drop_in_files, judged_library
+from graph.export.serving import served_by
 from graph.loading import load_task, read_source
 from graph.mcp import answers
 from graph.runs.folder import RunFolder
@@ -158,7 +159,7 @@ class Desk:
             raise UserError("Only a kernel that has passed is exported.", "Call verify_kernel first.")
         folder = self._out / f"{shelf.task.digest}-{candidate.digest}"
         library = judged_library(candidate, verdict.tier)
-        texts = {"kernel.cu": candidate.source} | drop_in_files(shelf.task, candidate, library)
+        texts = {"kernel.cu": candidate.source} | drop_in_files(served_by(shelf.task, verdict), candidate, library)
         RunFolder(folder).write_drop_in(texts, library)
         files = (*texts, *([library.name] if library else []))
         return answers.Exported(kernel=candidate.digest, folder=str(folder.absolute()), files=files)

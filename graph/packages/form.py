@@ -9,6 +9,7 @@ from typing import Literal
 
 from graph.export.drop_in import drop_in_files, judged_library
 from graph.export.live_module import module_files
+from graph.export.serving import served_by
 from graph.export.training import training_files
 from graph.packages.hf_kernels import hf_kernels_files
 from graph.packages.kernelbench import kernelbench_files
@@ -34,7 +35,7 @@ def judged(record: RunRecord) -> Judged:
     """The run's task and its best kernel. Raises `UserError` where none passed."""
     if record.task is None or record.best is None:
         raise UserError(f"The run on {record.name} has no kernel: none passed.", "Export a run that found one.")
-    return Judged(record.task, record.best.candidate)
+    return Judged(served_by(record.task, record.best.verdict), record.best.candidate)
 
 
 def export(record: RunRecord, form: Form, out: Path | None, backward: RunRecord | None = None) -> tuple[Path, ...]:

@@ -85,6 +85,12 @@ class RunRecord(Frozen):
         return self.timing.influence_said if self.timing else ""
 
     @property
+    def served(self) -> str:
+        """At which batches its kernel is right, as a sentence; empty where nobody tried."""
+        found = self.best.verdict.served if self.best else None
+        return found.said if found else ""
+
+    @property
     def authors(self) -> tuple[str, ...]:
         """Who wrote kernels in this run, as "agent:model", in order of appearance."""
         return tuple(dict.fromkeys(candidate.author for candidate in self.candidates.values()))

@@ -24,6 +24,7 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from graph.export.drop_in import drop_in_files, judged_library
+from graph.export.serving import served_by
 from graph.live.feed import NOTHING, RETRY_MS, Told, begun, page, written
 from graph.pages.report import filled_in, render, view
 from graph.runs.progress import DOING, Now, line
@@ -70,7 +71,8 @@ def _drop_in(record: RunRecord) -> bytes | None:
 
 def _files(record: RunRecord, best: Best) -> Mapping[str, str | bytes]:
     library = judged_library(best.candidate, best.verdict.tier)
-    texts = drop_in_files(require(record.task, "task"), best.candidate, library)
+    task = served_by(require(record.task, "task"), best.verdict)
+    texts = drop_in_files(task, best.candidate, library)
     own = {library.name: library.read_bytes()} if library else {}
     return {"kernel.cu": best.candidate.source, **texts, **own}
 

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TypeVar
@@ -21,6 +22,7 @@ from harness.judging.device_lock import one_at_a_time
 from harness.judging.outcome import Case, Outcome, combined
 from harness.judging.roofline_bound import below_floor
 from harness.judging.terms import MEMORY_BYTES, Terms, require_room
+from harness.nouns.batches import Batches, ServedBatches
 from harness.nouns.build import Build
 from harness.nouns.contest import Contest, Standing
 from harness.nouns.device import DeviceName
@@ -91,6 +93,26 @@ class Evaluation:
             outcomes = self._workloads(case, library, incumbent, compile_baseline)
         return case.judged(build, outcomes, {"compile_ahead": ahead_s} if ahead_s else {})
 
+    def serves(self, case: Case, library: Path, batches: Batches) -> ServedBatches:
+        """At which of these batches, of one workload, a build is right: the largest is timed, then all take turns."""
+        self.target.require_device()
+        own = case.task.workloads[0]
+        fitting = self._fitting((own, *batches.workloads))
+        others = tuple(work for work in fitting if work != own)
+        if not others:
+            return ServedBatches(own=batches.own, refused="other batches would take too much to be tried")
+        with one_at_a_time(self.target.device):
+            alone = self._run(case.task.only(others[-1]), library, case.seed, timed=True)
+            turns = self._by_turns(case.task, fitting, library, case.seed) if alone.status == "passed" else alone
+        at, found = others[-1].variant.batch, partial(ServedBatches, own=batches.own)
+        if turns.status != "passed":
+            where = f"at {at} " if turns is alone else ""
+            return found(refused=f"{where}it fails ({turns.check}): {turns.message}")
+        timing = alone.timing
+        if timing and timing.speedup_interval.high < 1:
+            return found(refused=f"at {at} it has {timing.speedup:.2f}x of PyTorch's speed")
+        return found(workloads=others, speedup=timing.speedup if timing else None)
+
     def contest(self, task: Task, opponents: Sequence[Opponent]) -> Contest:
         """These kernels in the same rounds, on each workload; the last one is whom the others stand against."""
         self.target.require_device()
@@ -125,12 +147,17 @@ class Evaluation:
             outcomes.append(self._with_floor(alone, Outcome(workload=workload.name, **dict(answer))))
             if outcomes[-1].status != "passed":
                 return outcomes
-        ordered = sorted((*task.workloads, *task.held_out), key=lambda workload: slot_bytes(workload.signature))
-        room = accumulate(slot_bytes(workload.signature) for workload in ordered)
-        fitting = [work for work, total in zip(ordered, room, strict=True) if total <= SLOT_BUDGET_BYTES]
+        fitting = self._fitting((*task.workloads, *task.held_out))
         if len(fitting) > 1:
             outcomes.append(self._by_turns(task, fitting, library, case.seed))
         return outcomes
+
+    @staticmethod
+    def _fitting(workloads: Sequence[Workload]) -> list[Workload]:
+        """Those that one process has room for together, the smallest first."""
+        ordered = sorted(workloads, key=lambda workload: slot_bytes(workload.signature))
+        room = accumulate(slot_bytes(workload.signature) for workload in ordered)
+        return [work for work, total in zip(ordered, room, strict=True) if total <= SLOT_BUDGET_BYTES]
 
     def _by_turns(self, task: Task, workloads: list[Workload], library: Path, seed: int) -> Outcome:
         """These workloads in one process, the smallest first."""

@@ -33,7 +33,7 @@ ADVISORY = (
     "which the baseline does not make."
 )
 NOT_WATCHED = "A file with ModelNew is Python, whose memory no sanitizer watches.", "Leave --sanitize out."
-NO_DROP_IN = "A foreign module has no drop-in to time as a caller would.", "Leave --caller out."
+NO_DROP_IN = "A foreign module has no drop-in to time as a caller would.", "Leave --caller and --batches out."
 LOAD_WITHIN_S = 300.0
 """A file may compile its kernels when it is imported; PyTorch's own builder takes a minute and more."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ from harness.judging.device_lock import beside_others, one_at_a_time
 from harness.judging.evaluation import Opponent, TargetJudge, own_build
 from harness.judging.outcome import Case, as_called
 from harness.judging.terms import Terms
+from harness.nouns.batches import Batches, ServedBatches
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.contest import Contest
@@ -34,7 +36,7 @@ from harness.screen.imports import screen_library
 from harness.screen.source import screen_source
 from harness.screen.static_data import screen_load_time, screen_static_data
 from harness.targets.target import Target
-from harness.tasks.describing import describe_task, draw_arguments
+from harness.tasks.describing import describe_task, draw_arguments, other_batches
 from harness.wire.job import AsCalledJob
 from harness.wire.telling import tell
 
@@ -236,6 +238,10 @@ def _shapes(workload: Workload) -> tuple[tuple[int, ...], ...]:
     return tuple(spec.shape for spec in workload.signature.arguments if isinstance(spec, TensorSpec))
 
 
+_ASKS = re.compile(r"[.>]\s*(size|shape|sizes|numel)\s*\(")
+"""How a kernel learns a tensor's sizes: one that never does is for one size."""
+
+
 # -- The judge of this machine: kernels are built, run and timed here, each in a cage of its own ----------------------
 
 
@@ -323,6 +329,23 @@ class LocalJudge(TargetJudge):
         build = self.build(task, candidate)
         timing = with_callers_clock(self.target, self.terms, task, build, verdict.timing, drop_in)
         return verdict.model_copy(update={"timing": timing})
+
+    def batches(self, task: Task) -> Batches:
+        """By a process that runs the file's forward at them."""
+        return other_batches(task, tier=self.tier)
+
+    def serves(self, task: Task, candidate: Candidate, batches: Batches) -> ServedBatches:
+        """Judged at the largest that fits, timed against eager; then at all by turns with the task's own."""
+        alone = partial(ServedBatches, own=batches.own)
+        if not batches.workloads:
+            return alone(refused=batches.refused)
+        if not _ASKS.search(candidate.source):
+            return alone(refused="the kernel's sizes are constants")
+        library = self._harmless(task, candidate, self.build(task, candidate))
+        if library is None:
+            return alone(refused="the kernel may not run any more, or does not compile")
+        case = Case.of(task, candidate, self.terms, None)
+        return self._evaluation.serves(case, library, batches)
 
     def _right(self, task: Task, candidate: Candidate, build: Build) -> bool:
         """Whether a build may run, and gives what the reference does on the file's own inputs."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from harness.nouns.batches import Batches, ServedBatches
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate, TargetChoice
 from harness.nouns.contest import Contest
@@ -119,6 +120,14 @@ class KernelJudge(Judge, Protocol):
         `drop_in` holds its texts by their names. Where that cannot be had the timing says why. Any other verdict is
         returned as it is.
         """
+        ...
+
+    def batches(self, task: Task) -> Batches:
+        """At which batches beside its own the task's forward is the same, of a file that declares none."""
+        ...
+
+    def serves(self, task: Task, candidate: Candidate, batches: Batches) -> ServedBatches:
+        """At which of these batches a kernel that passed is right, too, and no slower than eager."""
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Literal
 
@@ -203,12 +203,14 @@ class Program(Frozen):
 class Variant(Frozen):
     """What a task file's `WORKLOADS` asks for: `arguments` of get_inputs and get_init_inputs, by their names.
 
-    With a `dtype` the module and its floating-point inputs are cast to it.
+    With a `dtype` the module and its floating-point inputs are cast to it. With a `batch` inputs whose first axis is as
+    long as the first input's have so many rows.
     """
 
     name: PlainName = "given"
     arguments: dict[str, bool | int | float | str] = Field(default_factory=dict)
     dtype: Literal["float32", "float16", "bfloat16"] | None = None
+    batch: int | None = None
 
 
 class Workload(Frozen):
@@ -280,6 +282,10 @@ class Task(Frozen):
     def only(self, workload: Workload) -> Task:
         """The task as if it had this workload alone."""
         return self.model_copy(update={"workloads": (workload,), "held_out": (), "other_programs": (), "apart": None})
+
+    def serving(self, others: Sequence[Workload]) -> Task:
+        """The task as if these had been held out, too: a kernel's drop-in serves what lies between them."""
+        return self.model_copy(update={"held_out": (*self.held_out, *others)})
 
     @property
     def digest(self) -> str:

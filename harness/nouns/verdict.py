@@ -6,6 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from harness.nouns.batches import ServedBatches
 from harness.nouns.build import Build
 from harness.nouns.called import AsCalled as AsCalled
 from harness.nouns.called import CallerTiming as CallerTiming
@@ -388,7 +389,8 @@ class Verdict(Frozen):
     """What one evaluation found. `check` names the check that failed and `message` says it with numbers.
 
     With a `tolerance` above 1 errors so many times what PyTorch's own error allows were accepted.
-    `sanitizers` are those that were asked afterwards; what they find withdraws a pass.
+    `sanitizers` are those that were asked afterwards; what they find withdraws a pass. So is `served`: at which batches
+    beside its own the kernel of a file with one workload is right.
 
     | status | build | correctness | timing | check, message |
     |---|---|---|---|---|
@@ -416,6 +418,7 @@ class Verdict(Frozen):
     message: SanitizedText = ""
     seconds: dict[str, float] = Field(default_factory=dict)
     sanitizers: tuple[SanitizerRun, ...] = ()
+    served: ServedBatches | None = None
 
     def sanitized(self, runs: tuple[SanitizerRun, ...]) -> Verdict:
         """This verdict with what the sanitizers said; a pass with a finding becomes a refusal (check "sanitizer")."""

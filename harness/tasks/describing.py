@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from harness.isolation.policy import Access, Limits, Needs
+from harness.nouns.batches import Batches
 from harness.nouns.errors import UserError
 from harness.nouns.events import Describing, Event
 from harness.nouns.task import DESCRIBE_S, Task, Workload
@@ -56,6 +57,18 @@ def describe_task(
     if (task.source, task.name) != (source, name):
         raise UserError(f"{name}: what it says of itself is another task.", "Try it in plain Python.")
     return task
+
+
+def other_batches(task: Task, *, tier: Tier) -> Batches:
+    """See `Batches`; with a reason where the file's process ended or took too long."""
+    payload = {"source": task.source, "name": task.name}
+    try:
+        with tempfile.TemporaryDirectory(prefix="cutegen-") as scratch:
+            found = warm_parent().run("batches", payload, tier=tier, cwd=Path(scratch), limits=LIMITS)
+        return Batches.model_validate(found)
+    except (JobDiedError, ValidationError) as died:
+        reason = died.reason if isinstance(died, JobDiedError) else "with an answer that is none"
+        return Batches(refused=f"running the file at others ended, {reason}")
 
 
 def draw_arguments(task: Task, workload: Workload, folder: Path, *, tier: Tier) -> None:

@@ -25,10 +25,10 @@ from harness.nouns.task import Direction, DType, ScalarSpec, TensorSpec, Variant
 from harness.trusted.gradients import DIRECTIONS, Differentiated, NoGradientError
 from harness.trusted.keeping import attributes_of, over_copies
 from harness.trusted.reach import TASK_MODULE, tensors_of
+from harness.trusted.rows import Value as Value
+from harness.trusted.rows import rows_of
 from harness.trusted.variants import BadWorkloadError, arguments_of, declared_variants
 from harness.wire.forms import Form, FormlessError, put_together, take_apart
-
-Value = torch.Tensor | float | int | bool
 
 DTYPES: dict[torch.dtype, DType] = {
     torch.float32: "float32", torch.float64: "float64", torch.float16: "float16", torch.bfloat16: "bfloat16",
@@ -142,6 +142,16 @@ class Reference:
 
         A list holds the forward's arguments by their position, a dict by their names.
         """
+        values = self._drawn(seed)
+        if self.variant.batch:
+            values = rows_of(
+                values, self.variant.batch, lambda more: self._drawn((seed + more) % (1 << 31)), self.error
+            )
+        placed = [self._placed(value) if isinstance(value, torch.Tensor) else value for value in values]
+        return placed if self.gradients is None else self._with_gradients(self.gradients, values, placed)
+
+    def _drawn(self, seed: int) -> list[Value]:
+        """What `get_inputs` itself gives; sets `takes`."""
         torch.manual_seed(seed)
         with self._there():
             given = self.guarded("get_inputs()", self._maker("get_inputs"))
@@ -153,8 +163,7 @@ class Reference:
             self.takes, values = take_apart(given, (torch.Tensor, float, int, bool), self.module)
         except FormlessError as error:
             raise self.error(f"get_inputs gives {error}", _TAKEN) from error
-        placed = [self._placed(value) if isinstance(value, torch.Tensor) else value for value in values]
-        return placed if self.gradients is None else self._with_gradients(self.gradients, values, placed)
+        return values
 
     def _with_gradients(self, gradients: Differentiated, given: list[Value], placed: list[Value]) -> list[Value]:
         """The values with those that a backward takes besides; `takes` tells of them, too."""

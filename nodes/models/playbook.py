@@ -7,12 +7,15 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from harness.nouns.candidate import Candidate
+from harness.nouns.candidate import Candidate, TargetName
+from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.task import Program, Traced, Workload
+from harness.nouns.verdict import Precision
 from knowledge.compiler.plan import Decline, Draft, Plan
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.search.first import first_draft
@@ -61,24 +64,28 @@ def problem_of(request: Request) -> Problem | Decline:
     programs = (task.program, *task.other_programs)
     if len(programs) < len(task.workloads):
         return Decline(f"The playbook writes from traced operations, and not all workloads of {task.name} were traced.")
-    first, *others = (_posed(request, *each) for each in zip(task.workloads, programs, strict=True))
-    apart = (_posed(request, task.apart, task.apart.program),) if task.apart else ()
+    pose = partial(posed, request.target, request.device, request.precision)
+    first, *others = (pose(*each) for each in zip(task.workloads, programs, strict=True))
+    apart = (pose(task.apart, task.apart.program),) if task.apart else ()
     return first.model_copy(update={"others": tuple(others), "apart": apart})
 
 
-def _posed(request: Request, workload: Workload | Traced, program: Program) -> Problem:
+def posed(
+    target: TargetName, device: DeviceFacts, precision: Precision, workload: Workload | Traced, program: Program
+) -> Problem:
+    """A traced forward in the playbook's own terms."""
     signature = workload.signature
     return Problem.model_validate(
         {
-            "target": request.target,
+            "target": target,
             "inputs": signature.inputs,
             "parameters": signature.parameters,
             "outputs": signature.outputs,
             "ops": program.ops,
             "returns": program.outputs,
             "saturates": program.saturates,
-            "device": request.device,
-            "precision": request.precision,
+            "device": device,
+            "precision": precision,
         },
         from_attributes=True,
     )

@@ -6,6 +6,7 @@ import importlib.util
 import itertools
 import shutil
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from harness.building.compilation import compile_candidate, library_of
 from harness.building.cpu_build import CpuToolchain
 from harness.isolation.tiers import resolve_tier
 from harness.nouns.candidate import Candidate, TargetName
-from harness.nouns.task import Task
+from harness.nouns.task import Task, Workload
 
 _LOADED = itertools.count()
 
@@ -32,7 +33,7 @@ def candidate(source: str, target: TargetName = "cpu") -> Candidate:
     return Candidate(source=source, target=target, author="generator:a person")
 
 
-def exported(folder: Path, source: str, kernel: str, *, built: bool = True) -> Path:
+def exported(folder: Path, source: str, kernel: str, *, built: bool = True, serving: Sequence[Workload] = ()) -> Path:
     """A folder with the drop-in, the reference's file, and, where the kernel is `built`, the judge's library."""
     folder.mkdir(exist_ok=True, parents=True)
     library = None
@@ -42,7 +43,7 @@ def exported(folder: Path, source: str, kernel: str, *, built: bool = True) -> P
         shutil.copy(library, folder)
     (folder / "kernel.cu").write_text(kernel)
     (folder / "reference.py").write_text(source)
-    for name, text in drop_in_files(described(source), candidate(kernel), library).items():
+    for name, text in drop_in_files(described(source).serving(serving), candidate(kernel), library).items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     return folder

@@ -33,6 +33,7 @@ from harness.judging.device_lock import counted
 from harness.judging.outcome import Case, Outcome
 from harness.judging.protocol import JudgeOrder
 from harness.judging.terms import Terms
+from harness.nouns.batches import Batches, ServedBatches
 from harness.nouns.build import Build, Diagnostic
 from harness.nouns.candidate import Candidate
 from harness.nouns.contest import Contest, Standing
@@ -220,6 +221,12 @@ class ScriptedJudge:
         )
         timing = verdict.timing.model_copy(update={"caller": CallerTiming(back_to_back=called, rounds=9)})
         return verdict.model_copy(update={"timing": timing})
+
+    def batches(self, task: Task) -> Batches:
+        return Batches(refused="nobody runs the file")
+
+    def serves(self, task: Task, candidate: Candidate, batches: Batches) -> ServedBatches:
+        return ServedBatches(own=batches.own, refused=batches.refused)
 
     def _ask(self, method: str, candidate: Candidate) -> None:
         self.asked.append((method, candidate.digest))

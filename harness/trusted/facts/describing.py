@@ -85,7 +85,7 @@ def describe(source: str, name: str) -> dict[str, Any]:
     tell(Describing(name=name, doing="importing the file"))
     variants = Reference.variants(source, name)
     seen, left_out = _looked_at(source, name, variants)
-    program, failure, stateful = _program(seen[0], one_shape=len(seen) == 1)
+    program, failure, stateful = program_of(seen[0], one_shape=len(seen) == 1)
     return Task(
         name=name,
         source=source,
@@ -109,13 +109,13 @@ def _looked_at(source: str, name: str, variants: Sequence[Variant]) -> tuple[lis
 
     Raises `UserError` where the first one cannot be used, or any other of another file's.
     """
-    seen = [_look(source, name, variants[0])]
+    seen = [look(source, name, variants[0])]
     said = getattr(seen[0].reference.module, "LEAVES_OUT", None)
     lenient, left_out = said is not None, [str(each) for each in said or ()]
     for variant in variants[1:]:
         try:
-            other = _look(source, name, variant)
-            _require_one_entry(seen[0], other)
+            other = look(source, name, variant)
+            require_one_entry(seen[0], other)
         except UserError as error:
             if not lenient:
                 raise
@@ -125,7 +125,7 @@ def _looked_at(source: str, name: str, variants: Sequence[Variant]) -> tuple[lis
     return seen, left_out
 
 
-def _look(source: str, name: str, variant: Variant) -> Seen:
+def look(source: str, name: str, variant: Variant) -> Seen:
     """Run one workload of the file.
 
     First on tensors that have a shape and no memory. A small one, and one whose file needs values, runs once more on
@@ -189,8 +189,8 @@ def _held_out(source: str, name: str, seen: list[Seen]) -> list[Seen]:
     for variants in held_out_variants([each.variant for each in seen], seed):
         for variant in variants:
             try:
-                other = _look(source, name, variant)
-                _require_one_entry(seen[0], other)
+                other = look(source, name, variant)
+                require_one_entry(seen[0], other)
             except UserError:
                 continue  # the file does not take such sizes: nobody claims that a kernel should
             if other.nbytes <= max(most[0], QUICK_BYTES) and other.flops <= max(most[1], QUICK_FLOPS):
@@ -205,15 +205,15 @@ def _apart(source: str, name: str, seen: list[Seen]) -> Traced | None:
     if variant is None:
         return None
     try:
-        other = _look(source, name, variant)
-        _require_one_entry(seen[0], other)
+        other = look(source, name, variant)
+        require_one_entry(seen[0], other)
     except UserError:
         return None
-    program = _program(other, one_shape=False)[0]
+    program = program_of(other, one_shape=False)[0]
     return Traced(signature=other.signature, program=program) if program else None
 
 
-def _require_one_entry(first: Seen, other: Seen) -> None:
+def require_one_entry(first: Seen, other: Seen) -> None:
     """One kernel's entry must fit both: the same arguments, of the same kind and rank."""
     for mine, theirs in zip_longest(first.signature.arguments, other.signature.arguments):
         if mine is None or theirs is None or _kind(mine) != _kind(theirs):
@@ -309,11 +309,11 @@ def _distinct(names: list[str], taken: set[str]) -> list[str]:
 
 def _other_programs(seen: list[Seen]) -> tuple[Program, ...]:
     """As the other workloads take it; none where one cannot be traced."""
-    programs = [_program(each, one_shape=False)[0] for each in seen]
+    programs = [program_of(each, one_shape=False)[0] for each in seen]
     return tuple(each for each in programs if each) if all(programs) else ()
 
 
-def _program(seen: Seen, *, one_shape: bool) -> tuple[Program | None, str, str]:
+def program_of(seen: Seen, *, one_shape: bool) -> tuple[Program | None, str, str]:
     """The program; or why there is none, and why there can be no kernel either where that is so."""
     tell(Describing(name=seen.reference.name, doing="tracing forward"))
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.export import ExportedProgram
+from torch.export import Dim, ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -85,6 +85,19 @@ def _exported(reference: Reference, inputs: list[Value], names: list[str], *, wh
         state = [f"model.{name}" for name in reference.state]
         made = without_writes(exported, flat.assigned.names, decompositions, state)
         return _from_export(*made, names, reference, kept)
+
+
+def require_same_between(reference: Reference, inputs: list[Value], high: int) -> None:
+    """Raises `UserError` unless the forward is the same program for every batch of these inputs from 2 to `high`."""
+    tensors = [each for each in inputs if isinstance(each, torch.Tensor) and each.dim()]
+    batch = Dim("batch", min=2, max=high)
+    moves = [isinstance(each, torch.Tensor) and each.dim() and each.shape[0] == tensors[0].shape[0] for each in inputs]
+    shapes = (tuple({0: batch} if each else None for each in moves),)
+    try:
+        with torch.no_grad(), without_steps(), as_buffers(reference.model):
+            torch.export.export(_Flat(reference), tuple(inputs), dynamic_shapes=shapes, strict=False)
+    except Exception as error:  # export raises many kinds, for what depends on the batch among them
+        raise reference.error(f"PyTorch cannot tell that its forward is the same at all batches to {high}") from error
 
 
 class _Assigned:

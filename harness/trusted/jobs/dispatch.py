@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from harness.nouns.frozen import Frozen
+from harness.trusted.facts.batches import find_batches
 from harness.trusted.facts.describing import describe
 from harness.trusted.facts.drawing import draw
 from harness.trusted.facts.filters import examine
@@ -48,6 +49,7 @@ _TYPED: dict[str, tuple[type[Frozen], Callable[[Any], dict[str, Any]]]] = {
 }
 _PLAIN: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "describe": lambda payload: describe(payload["source"], payload["name"]),
+    "batches": lambda payload: find_batches(payload["source"], payload["name"]),
     "draw": draw,
     "examine": examine,
     "init": lambda payload: {"arguments": Reference(payload["source"], payload["name"]).plain_arguments()},

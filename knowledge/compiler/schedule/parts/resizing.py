@@ -22,7 +22,7 @@ from knowledge.compiler.emit import source_text
 from knowledge.compiler.emit.source_text import integers
 from knowledge.compiler.ir.expressions import UnwritableError
 from knowledge.compiler.ir.sizes import STAND_INS, Size, stands_in
-from knowledge.compiler.plan import Decline, Move, Plan, Recipe, settled
+from knowledge.compiler.plan import PLAN_MARK, Decline, Move, Plan, Recipe, settled
 from knowledge.compiler.problem import Op, Problem, Scalar, Tensor
 from knowledge.compiler.schedule.loops.recipe import LoopsRecipe
 from knowledge.compiler.schedule.parts.stages import entry_head, include_lines, part
@@ -209,10 +209,19 @@ class SizesRecipe:
             return loops.replace(Plan(_LOOPS.name).comment(), plan.comment(), 1)
         cases = [(case, *self._case(plan, number)) for number, case in enumerate(_cases(problem), 1)]
         texts = [*(recipe.render(case, own) for case, recipe, own in cases), loops]
-        head = [f"// A kernel for each of {len(cases)} workloads' sizes, and loops for any others."]
-        entry = [*_entry(problem, [case for case, _, _ in cases]), "TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);", ""]
-        parts = [part(text, number) for number, text in enumerate(texts, 1)]
-        return "\n".join([*head, plan.comment(), *include_lines(problem, texts), "", *parts, FITS, *entry])
+        head = [f"// A kernel for each of {len(cases)} workloads' sizes, and loops for any others.", plan.comment()]
+        return _joined(problem, head, texts, [case for case, _, _ in cases])
+
+    @staticmethod
+    def widened(problem: Problem, source: str) -> str | Decline:
+        """A kernel of the problem's own sizes with loops beside it for those of its `others`, and all between."""
+        try:
+            loops = _loops(problem)
+        except UnwritableError as failure:
+            return Decline(str(failure))
+        mark = "\n".join(line for line in source.splitlines() if line.startswith(PLAN_MARK))
+        head = ["// A kernel for the task's own sizes, and loops for other batches.", *filter(None, [mark])]
+        return _joined(problem, head, [source, loops], [problem])
 
     def _fixed(self, problem: Problem, plan: Plan) -> Plan | None:
         """Every case by the first recipe that writes it, its sure moves made; None where one has none."""
@@ -234,6 +243,13 @@ class SizesRecipe:
         knobs = plan.part(number, "").knobs
         name = str(knobs.pop("recipe"))
         return next(each for each in self.recipes if each.name == name), Plan(name, knobs)
+
+
+def _joined(problem: Problem, head: list[str], texts: list[str], cases: list[Problem]) -> str:
+    """Kernels in namespaces of their own, of each case and last the loops, and a `run` that looks at the shapes."""
+    entry = [*_entry(problem, cases), "TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);", ""]
+    parts = [part(text, number) for number, text in enumerate(texts, 1)]
+    return "\n".join([*head, *include_lines(problem, texts), "", *parts, FITS, *entry])
 
 
 def _with_case(plan: Plan, number: int, case: Plan) -> Plan:

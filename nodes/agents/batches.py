@@ -1,0 +1,101 @@
+"""The end of a run: at which batches beside its task's own the kernel is right, and one that is, where it is not."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from harness.judging.protocol import KernelJudge
+from harness.nouns.batches import Batches, ServedBatches
+from harness.nouns.candidate import Candidate
+from harness.nouns.errors import CutegenError
+from harness.nouns.task import Task
+from knowledge.compiler.plan import Decline
+from knowledge.compiler.schedule.parts.resizing import SizesRecipe
+from nodes.models.playbook import posed
+from nodes.state import Best, RunState, Step, require
+from nodes.stops import out_of_time
+from nodes.turn.node import NodeContext, Update
+from nodes.turn.speak import best_speedup
+
+MOVE = "other batches"
+
+
+def widened(state: RunState, node_context: NodeContext) -> tuple[tuple[Best, ...], Update]:
+    """The best kernel, with its verdict's word on other batches; after it the one that serves them, and what that adds
+    to the run.
+
+    That one is the best kernel for the task's own batch, and the compiler's loops for all others. It is asked for where
+    the best itself is for one batch, and the loops are no slower than PyTorch. Nothing where no kernel was kept.
+    """
+    best, task = state.best, require(state.task, "task")
+    if best is None:
+        return (), {}
+    settings = node_context.settings
+    if not settings.serve_batches or len(task.workloads) > 1 or out_of_time(state, settings):
+        return (best,), {}
+    try:
+        judge = node_context.judge(state)
+        batches = judge.batches(task)
+        served = judge.serves(task, best.candidate, batches)
+        if served.workloads or batches.traced is None or task.program is None:
+            return (_saying(best, served),), {}
+        other = _with_loops(best, task, batches, judge, node_context)
+        if isinstance(other, Candidate):
+            return _judged(best, other, task, batches, judge, state)
+        return (_saying(best, ServedBatches(own=batches.own, refused=other)),), {}
+    except CutegenError:  # the machine's fault: the best kernel stays what it is
+        return (best,), {}
+
+
+def _saying(best: Best, served: ServedBatches) -> Best:
+    return best.model_copy(update={"verdict": best.verdict.model_copy(update={"served": served})})
+
+
+def _with_loops(
+    best: Best, task: Task, batches: Batches, judge: KernelJudge, node_context: NodeContext
+) -> Candidate | str:
+    """The kernel with loops beside it, or why there are none."""
+    if task.program is None or batches.traced is None:
+        return "its forward could not be traced"
+    candidate = best.candidate
+    pose = partial(posed, candidate.target, judge.facts(), node_context.settings.precision)
+    others = (pose(batches.traced, batches.traced.program),)
+    problem = pose(task.workloads[0], task.program).model_copy(update={"others": others})
+    text = SizesRecipe.widened(problem, candidate.source)
+    if isinstance(text, Decline):
+        return f"no loops are written for other ones: {text.reason}"
+    return Candidate(source=text, target=candidate.target, author=candidate.author, parent=candidate.digest)
+
+
+def _judged(
+    best: Best, other: Candidate, task: Task, batches: Batches, judge: KernelJudge, state: RunState
+) -> tuple[tuple[Best, ...], Update]:
+    """What came of the kernel with the loops beside it."""
+    verdict = judge.evaluate(task, other, incumbent=best.candidate)
+    met = verdict.timing.head_to_head if verdict.timing else None
+    slower = met is not None and met.interval.high < 1
+    served = judge.serves(task, other, batches) if verdict.passed and not slower else None
+    if served is None:
+        why = "its own batch would be slower" if slower else f"the loops fail ({verdict.check}): {verdict.message}"
+        served = ServedBatches(own=batches.own, refused=why)
+    if not served.workloads:
+        return (_saying(best, served),), {}
+    step = Step(
+        depth=state.depth,
+        agent="tester",
+        move=MOVE,
+        candidate=other.digest,
+        parent=best.candidate.digest,
+        status=verdict.status,
+        message=served.said,
+        candidate_speedup=verdict.timing.speedup if verdict.timing else None,
+        speedup=best_speedup(best),
+        head_to_head=met,
+        machine_code=verdict.build.machine_code if verdict.build else "",
+    )
+    wider = Best(candidate=other, verdict=verdict.model_copy(update={"served": served}), profile=best.profile)
+    return (_saying(best, ServedBatches(own=batches.own, refused="its sizes are constants")), wider), {
+        "history": (step,),
+        "candidate": other,
+        "verdict": wider.verdict,
+    }

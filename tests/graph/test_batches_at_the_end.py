@@ -1,0 +1,90 @@
+"""At the end of a run a kernel of one batch gets loops for others beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scripted_judge import ScriptedJudge
+from softsign_script import FASTER, RIGHT, SOURCE
+from test_final import ended, found
+
+from harness.nouns.batches import Batches, ServedBatches
+from harness.nouns.candidate import Candidate
+from harness.nouns.errors import MachineError
+from harness.nouns.task import Task
+from harness.nouns.verdict import Verdict
+from harness.trusted.facts.batches import find_batches
+from nodes.agents.batches import MOVE
+from nodes.state import Result, RunState
+
+LOOPS = "namespace part2"
+
+
+class Wide(ScriptedJudge):
+    """Kernels with loops beside them are right everywhere."""
+
+    def batches(self, task: Task) -> Batches:
+        assert task.source == SOURCE
+        return Batches.model_validate(find_batches(task.source, task.name))
+
+    def serves(self, task: Task, candidate: Candidate, batches: Batches) -> ServedBatches:
+        if LOOPS not in candidate.source:
+            return ServedBatches(own=batches.own, refused="the kernel's sizes are constants")
+        return ServedBatches(own=batches.own, workloads=batches.workloads, speedup=1.5)
+
+
+class Slower(Wide):
+    """The loops' tests cost the own batch time."""
+
+    def evaluate(self, task: Task, candidate: Candidate, *given: Any, **named: Any) -> Verdict:
+        slow = candidate.source.replace("passed 3x", "passed 2x") if LOOPS in candidate.source else candidate.source
+        verdict = super().evaluate(task, candidate.model_copy(update={"source": slow}), *given, **named)
+        return verdict.model_copy(update={"candidate": candidate.digest})
+
+
+class Gone(Wide):
+    """The machine fails while batches are asked for."""
+
+    def batches(self, task: Task) -> Batches:
+        raise MachineError("It went away.", "Go on with --resume.")
+
+
+def result_of(state: RunState) -> Result:
+    assert state.result is not None
+    return state.result
+
+
+def said(state: RunState) -> str:
+    best = result_of(state).best
+    return best.verdict.served.said if best and best.verdict.served else ""
+
+
+def moves(state: RunState) -> list[str]:
+    return [step.move for step in state.history]
+
+
+def test_the_result_is_the_best_kernel_with_loops_beside_it() -> None:
+    state, _ = ended(RIGHT, FASTER, judge=Wide)
+    assert LOOPS in found(state)
+    assert said(state).startswith("Serves batches 1 to ")
+    assert "; 1.50x at " in said(state)
+    last = state.history[-1]
+    assert (last.agent, last.move, last.parent) == ("tester", MOVE, state.earlier[-1].candidate.digest)
+    assert state.candidate is not None
+    assert last.candidate == state.candidate.digest
+    assert state.earlier[-1].candidate.source.rstrip() == FASTER.rstrip()
+    assert result_of(state).depth == 1
+
+
+def test_what_costs_the_own_batch_time_is_not_kept() -> None:
+    state, _ = ended(RIGHT, FASTER, judge=Slower)
+    assert LOOPS not in found(state)
+    assert said(state).endswith("alone: its own batch would be slower.")
+    assert MOVE not in moves(state)
+
+
+def test_nobody_asks_where_the_setting_is_off_or_the_machine_fails() -> None:
+    for judge, settings in ((Wide, {"serve_batches": False}), (Gone, {})):
+        state, _ = ended(RIGHT, judge=judge, **settings)
+        assert LOOPS not in found(state)
+        assert said(state) == ""
