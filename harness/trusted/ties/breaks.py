@@ -12,87 +12,39 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 
-from harness.checks.choices import repeated
-from harness.checks.float8 import FLOAT8, widened
-from harness.trusted.ties.recorder import CHOOSING, ROWS, STEPPING, given_to, shift_of
+from harness.checks.float8 import widened
+from harness.trusted.ties.decisions import (
+    CHOICES,
+    MOST_UNITS,
+    Before,
+    Decision,
+    Order,
+    Side,
+    Tensors,
+    decided,
+    decides,
+    distinct,
+    drawn_sides,
+    equal_sides,
+    first_of_equals,
+    has_fraction,
+    name_of,
+    operand_of,
+    side_of,
+    values_at,
+    where_right,
+)
+from harness.trusted.ties.recorder import CHOOSING, ROWS, shift_of
 from harness.trusted.ties.sides import Open, followed, opened
 
-Tensors = list[torch.Tensor]
 Mixed = list[torch.Tensor | Open]
-Order = tuple[bool, bool]
-"""Of equal numbers, and of NaN among each other: do those with the highest index come first?"""
-
-WINDOWS = ("max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d")
-CHOICES = CHOOSING | dict.fromkeys((*WINDOWS, "cummax", "cummin"), 1)
-"""Operations that choose elements, and which of their results the indices are."""
-STEPS = frozenset((*STEPPING, "sgn"))
-DRAWS = 16
-"""Disturbances that find what else may be chosen, each with its opposite, as drawn and as large as may be: all of them
-miss one in 100,000."""
-MOST_SIDES = 8
-MOST_EQUALS, MOST_NUMBERS = 64, 1 << 21
-"""Of elements that may stand in one place of a row, and of all of them."""
-MOST_UNITS = 4096.0
-"""Of the last place: what is further from a tie is none, however far off PyTorch's operand is."""
-EQUAL = 2.0**-40
-"""Of float32's numbers none lie closer together, but for equals."""
-
-
-@dataclass(frozen=True)
-class Side:
-    """Elements of an operation's result that may be others: where, and which. `size` is how many it has in all.
-
-    Elements of one `unit` are two equals that change places.
-    """
-
-    name: str
-    size: int
-    at: torch.Tensor
-    values: torch.Tensor
-    unit: torch.Tensor
-
-
-class _Decision(NamedTuple):
-    node: torch.fx.Node
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-
-    @property
-    def first(self) -> int:
-        """The place of the operand that rounding is taken to have moved."""
-        return next(place for place, each in enumerate(self.args) if _has_fraction(each))
-
-    @property
-    def operands(self) -> tuple[torch.Tensor, ...]:
-        return tuple(filter(_has_fraction, self.args))
-
-    @property
-    def whole(self) -> bool:
-        """Whether all it decides on are whole numbers: what a decision before made is moved by none after it."""
-        finite = (each[torch.isfinite(each)] for each in self.operands)
-        return all(bool((each == each.round()).all()) for each in finite)
-
-    def moved(self, step: torch.Tensor | float) -> torch.Tensor:
-        """What it is where its first operand is moved."""
-        first = self.first
-        args = (*self.args[:first], self.args[first] + step, *self.args[first + 1 :])
-        return _decided(self.node, self.node.target(*args, **self.kwargs))  # type: ignore[operator]
-
-
-class _Before(NamedTuple):
-    """What a decision was, how far rounding may have moved its operand, and which type that has for PyTorch."""
-
-    own: torch.Tensor
-    shift: torch.Tensor | float
-    dtype: torch.dtype
 
 
 class TieBreaks:
@@ -111,39 +63,41 @@ class TieBreaks:
     ) -> None:  # fmt: skip
         self._module, self._operands = _traced(exact, operands, parts), operands
         self.sides: list[Side] = []
-        self._decided: dict[str, _Before] = {}
+        self._decided: dict[str, Before] = {}
         wide, narrow = _Watched(self._module), _Watched(_traced(rounded, given, parts))
         with torch.no_grad():
             self.own: Tensors = wide.run(*operands)
             narrow.run(*given)
-            if [_name(each.node) for each in wide.seen] != [_name(each.node) for each in narrow.seen]:
+            if [name_of(each.node) for each in wide.seen] != [name_of(each.node) for each in narrow.seen]:
                 raise RuntimeError("in float64 other decisions are taken")
-            self.orders = any(_name(each.node) in ROWS for each in wide.seen)
+            self.orders = any(name_of(each.node) in ROWS for each in wide.seen)
             generator = torch.Generator(operands[0].device).manual_seed(1)
             for ours, theirs in zip(wide.seen, narrow.seen, strict=True):
                 self._open(ours, theirs, tolerance, generator)
 
-    def _open(self, ours: _Decision, theirs: _Decision, tolerance: float, generator: torch.Generator) -> None:
+    def _open(self, ours: Decision, theirs: Decision, tolerance: float, generator: torch.Generator) -> None:
         """The sides of one decision."""
-        name, chooses = _name(ours.node), _name(ours.node) in CHOICES
+        name, chooses = name_of(ours.node), name_of(ours.node) in CHOICES
         shift: torch.Tensor | float | None = None
         if ours.operands and (chooses or not (ours.whole and theirs.whole)):
             shift = shift_of(ours.operands, theirs.operands, tolerance, MOST_UNITS)
         if shift is None and (not chooses or ours.kwargs.get("stable")):
             return
         shift = 0.0 if shift is None else shift
-        own = _decided(ours.node, ours.node.target(*ours.args, **ours.kwargs))  # type: ignore[operator]
-        self._decided[ours.node.name] = _Before(own, shift, theirs.args[0].dtype)
+        own = decided(ours.node, ours.node.target(*ours.args, **ours.kwargs))  # type: ignore[operator]
+        self._decided[ours.node.name] = Before(
+            own, shift, theirs.args[0].dtype, operand_of(ours)[1] if name in ROWS else None
+        )
         if name in CHOOSING:
-            self.sides += _equals(ours, own, shift)
+            self.sides += equal_sides(ours, own, shift)
             return
         if name in CHOICES:
-            others = _drawn(ours, shift, generator)
+            others = drawn_sides(ours, shift, generator)
         elif name in ("eq", "ne"):
             others = [own ^ ((ours.args[0] - ours.args[1]).abs() <= shift)]
         else:
             others = [ours.moved(shift), ours.moved(-shift)]
-        self.sides += [_side(ours.node.name, own, other) for other in _distinct(own, others)]
+        self.sides += [side_of(ours.node.name, own, other) for other in distinct(own, others)]
 
     def __call__(self, shares: torch.Tensor) -> Mixed:
         """The results by the shares of all sides' elements, one after the other."""
@@ -157,12 +111,52 @@ class TieBreaks:
 
         `order` says how equals follow each other in rows where no side does.
         """
+        with torch.no_grad():
+            return [*self._taking(which, order).run(*self._operands)]
+
+    def _taking(self, which: torch.Tensor, order: Order | None) -> _Taken:
         picked: dict[str, list[tuple[torch.Tensor, torch.Tensor]]] = {}
         for side, part in zip(self.sides, self._split(which), strict=True):
             if part.any():
                 picked.setdefault(side.name, []).append((side.at[part], side.values[part]))
+        return _Taken(self._module, picked, self._decided, order)
+
+    def as_taken(self, which: torch.Tensor, order: Order | None = None) -> torch.Tensor:
+        """The sides' elements that are what `taken` takes."""
+        found, taken = [], self._values(which, order)
+        known = {name: torch.zeros_like(value, dtype=torch.bool).reshape(-1) for name, value in taken.items()}
+        for side in self.sides:
+            same = (taken[side.name].reshape(-1)[side.at] == side.values) & ~known[side.name][side.at]
+            known[side.name][side.at] |= same
+            found.append(same)
+        return torch.cat(found)
+
+    def twice(self, which: torch.Tensor) -> torch.Tensor:
+        """The sides' elements that a row, as it is taken, names in another place: none is there twice."""
+        found, taken = [], self._values(which)
+        for side in self.sides:
+            value, dim = taken[side.name], self._decided[side.name].dim
+            if dim is None:
+                found.append(torch.zeros_like(side.at, dtype=torch.bool))
+                continue
+            row = torch.arange(value.numel(), device=value.device).reshape(value.shape).movedim(dim, -1)
+            width = row.shape[-1]
+            place = row.reshape(-1).argsort()
+            rows = value.movedim(dim, -1).reshape(-1, width)
+            found.append((rows[place[side.at] // width] == side.values.unsqueeze(1)).any(1))
+        return torch.cat(found) & ~which
+
+    def _values(self, which: torch.Tensor, order: Order | None = None) -> dict[str, torch.Tensor]:
+        """What each decision is where it is taken by those sides' elements."""
+        taking = self._taking(which, order)
         with torch.no_grad():
-            return [*_Taken(self._module, picked, self._decided, order).run(*self._operands)]
+            taking.run(*self._operands)
+        return {name: taking.found.get(name, before.own) for name, before in self._decided.items()}
+
+    def at_places(self, values: torch.Tensor) -> torch.Tensor:
+        """For the elements of each side the sum of what all sides of the same decision have there."""
+        parts = iter(self._split(values))
+        return torch.cat(self._each(lambda _: next(parts)))
 
     def even(self) -> torch.Tensor:
         """The same share for each of an element's sides: where two decisions act together, neither alone does."""
@@ -254,11 +248,11 @@ def _traced(function: Callable[..., Tensors], operands: Tensors, parts: Mapping[
         plain = make_fx(function, decomposition_table=parts)(*operands)
     module = make_fx(functionalize(plain))(*operands)
     for node in module.graph.nodes:
-        if _name(node) in ("detach", "alias"):
+        if name_of(node) in ("detach", "alias"):
             node.replace_all_uses_with(node.args[0])
     for node in module.graph.nodes:
-        source = node.args[0] if _name(node) in ("le", "gt") and node.args[1] == 0 else None
-        if isinstance(source, torch.fx.Node) and _name(source) == "relu":
+        source = node.args[0] if name_of(node) in ("le", "gt") and node.args[1] == 0 else None
+        if isinstance(source, torch.fx.Node) and name_of(source) == "relu":
             node.args = (source.args[0], *node.args[1:])
     module.graph.eliminate_dead_code()
     module.recompile()
@@ -270,13 +264,13 @@ class _Watched(torch.fx.Interpreter):
 
     def __init__(self, module: torch.fx.GraphModule) -> None:
         super().__init__(module)
-        self.seen: list[_Decision] = []
+        self.seen: list[Decision] = []
 
     def run_node(self, n: torch.fx.Node) -> Any:
         """Called for each operation."""
-        if _decides(n):
-            decision = _Decision(n, *self.fetch_args_kwargs_from_env(n))
-            self.seen += [decision] if decision.operands or _name(n) in CHOICES else []
+        if decides(n):
+            decision = Decision(n, *self.fetch_args_kwargs_from_env(n))
+            self.seen += [decision] if decision.operands or name_of(n) in CHOICES else []
         return super().run_node(n)
 
 
@@ -295,14 +289,14 @@ class _Shared(torch.fx.Interpreter):
             return found.detach() if own else found
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         try:
-            result = followed(n.target, _name(n), args, kwargs)
+            result = followed(n.target, name_of(n), args, kwargs)
         except (RuntimeError, IndexError, TypeError):  # it wants whole numbers or flags where there are shares of them
-            result = followed(n.target, _name(n), tuple(map(_as_was, args, n.args)), kwargs)
+            result = followed(n.target, name_of(n), tuple(map(_as_was, args, n.args)), kwargs)
         if n.name not in self._sides:
             return result
         if not isinstance(result, tuple):
             return opened(n.name, widened(result), self._sides[n.name])
-        place = CHOICES.get(_name(n), 0)
+        place = CHOICES.get(name_of(n), 0)
         return tuple(
             opened(n.name, each, self._sides[n.name]) if at == place else each for at, each in enumerate(result)
         )
@@ -318,180 +312,35 @@ class _Taken(torch.fx.Interpreter):
         self,
         module: torch.fx.GraphModule,
         picked: dict[str, list[tuple[torch.Tensor, torch.Tensor]]],
-        before: dict[str, _Before],
+        before: dict[str, Before],
         order: Order | None,
     ) -> None:
         super().__init__(module)
         self._picked, self._before, self._order = picked, before, order
+        self.found: dict[str, torch.Tensor] = {}
 
     def run_node(self, n: torch.fx.Node) -> Any:
         """Called for each operation."""
         result = super().run_node(n)
         if n.name not in self._before:
             return result
-        decision = _Decision(n, *self.fetch_args_kwargs_from_env(n))
-        own, (found, shift, dtype) = _decided(n, result), self._before[n.name]
-        if self._order is not None and _name(n) in CHOOSING:
-            found = _first_of_equals(decision, own, dtype, self._order)
+        decision = Decision(n, *self.fetch_args_kwargs_from_env(n))
+        own, (found, shift, dtype, _) = decided(n, result), self._before[n.name]
+        if self._order is not None and name_of(n) in CHOOSING:
+            found = first_of_equals(decision, own, dtype, self._order)
         for at, values in self._picked.get(n.name, ()):
             found = found.reshape(-1).index_put((at,), values.to(found.dtype)).reshape(found.shape)
         if torch.equal(found, own):
             return result
-        found = _where_right(decision, own, found, shift)
+        self.found[n.name] = found = where_right(decision, own, found, shift)
         if not isinstance(result, tuple):
             return found
-        return (_values(decision, found), found) if _name(n) in CHOICES else (found, *result[1:])
-
-
-def _first_of_equals(decision: _Decision, own: torch.Tensor, dtype: torch.dtype, order: Order) -> torch.Tensor:
-    """The choice of an operation that takes equals of a type in an order of their indices."""
-    given = given_to(decision.node.target, decision.args, decision.kwargs)
-    operand, dim = _operand(decision)
-    operand, name = operand.to(dtype), _name(decision.node)
-    places = torch.arange(operand.shape[dim], device=operand.device)
-    places = places.reshape(*(-1 if axis == dim else 1 for axis in range(operand.ndim))).expand(operand.shape)
-    backwards = operand.isnan() & order[1] | ~operand.isnan() & order[0]
-    turn = torch.where(backwards, -places, places).argsort(dim=dim, stable=True)
-    turned = operand.gather(dim, turn)
-    if name in ROWS:
-        descending = bool(given["largest"] if name == "topk" else given["descending"])
-        found = turned.sort(dim=dim, descending=descending, stable=True)[1].narrow(dim, 0, own.shape[dim])
-    elif name in ("argmax", "max", "argmin", "min"):
-        found = (turned.argmax if name.endswith("max") else turned.argmin)(dim, keepdim=True)
-    else:
-        return own
-    return turn.gather(dim, found).reshape(own.shape)
-
-
-def _where_right(
-    decision: _Decision, own: torch.Tensor, other: torch.Tensor, shift: torch.Tensor | float
-) -> torch.Tensor:
-    """The other result as far as it is within float error of a decision's own, and no row names an element twice."""
-    name = _name(decision.node)
-    if name in CHOICES:
-        ours, theirs = (_values(decision, each) for each in (own, other))
-        width = shift if isinstance(shift, float) else _values(decision, own, shift)
-        near = (ours == theirs) | ((ours - theirs).abs() <= 2 * width) | (ours.isnan() & theirs.isnan())
-        found = torch.where(near.reshape(own.shape), other, own)
-        if name not in ROWS:
-            return found
-        _, dim = _operand(decision)
-        return torch.where(repeated(found, dim).any(dim, keepdim=True), own, found)
-    if name in ("eq", "ne"):
-        return torch.where((decision.args[0] - decision.args[1]).abs() <= shift, other, own)
-    sides = torch.stack([decision.moved(shift), decision.moved(-shift), own])
-    return torch.where((other >= sides.amin(0)) & (other <= sides.amax(0)), other, own)
-
-
-def _values(decision: _Decision, index: torch.Tensor, source: torch.Tensor | None = None) -> torch.Tensor:
-    """The elements that indices name, of the decision's operand or of another `source`."""
-    operand, dim = _operand(decision)
-    source = operand if source is None else source.reshape(operand.shape)
-    name = _name(decision.node)
-    if name in WINDOWS:
-        axes = 3 if "3d" in name else 2
-        return source.flatten(-axes).gather(-1, index.flatten(-axes)).reshape(index.shape)
-    whole = index if index.ndim == operand.ndim else index.reshape(_with(index.shape, operand.ndim, dim))
-    return source.gather(dim, whole).reshape(index.shape)
-
-
-def _with(shape: torch.Size, ndim: int, dim: int) -> tuple[int, ...]:
-    """A shape that lacks `dim`, with it."""
-    return (*shape[:dim], 1, *shape[dim:]) if len(shape) == ndim - 1 else (1,) * ndim
-
-
-def _operand(decision: _Decision) -> tuple[torch.Tensor, int]:
-    """What is chosen from, and along which of its axes."""
-    operand, given = decision.args[0], given_to(decision.node.target, decision.args, decision.kwargs)
-    dim = given.get("dim", -1)
-    operand = operand.reshape(-1) if dim is None or not operand.ndim else operand
-    return operand, (dim or 0) % operand.ndim
-
-
-def _equals(decision: _Decision, own: torch.Tensor, shift: torch.Tensor | float) -> list[Side]:
-    """Every other element that may stand in a row's place: those as large, or nearly. On each side pairs of them change
-    places, on all sides together each with each."""
-    operand, dim = _operand(decision)
-    index = own if own.ndim == operand.ndim else own.reshape(_with(own.shape, operand.ndim, dim))
-    rows, index = (each.movedim(dim, -1) for each in (operand, index))
-    rows = rows.double().nan_to_num(nan=torch.inf, posinf=torch.inf, neginf=-torch.inf).contiguous()
-    width = 0.0 if isinstance(shift, float) else 2 * shift.reshape(operand.shape).movedim(dim, -1).gather(-1, index)
-    ordered, places = rows.sort(dim=-1, stable=True)
-    value, place = rows.gather(-1, index), places.argsort(dim=-1).gather(-1, index)
-    first = torch.searchsorted(ordered, (value - width).contiguous())
-    count = torch.searchsorted(ordered, (value + width).contiguous(), right=True) - first
-    extent = rows.shape[-1]
-    row = torch.arange(rows.numel() // extent, device=rows.device).reshape(*rows.shape[:-1], 1)
-    most = min(int(count.max()), MOST_EQUALS, max(2, MOST_NUMBERS // index.numel()))
-    found = []
-    for number in range(most if most > 1 else 0):
-        partner = first + (number - (place - first)).remainder(count)
-        other = torch.where(number < count, places.gather(-1, partner), index)
-        pair = (row * extent + torch.minimum(place, partner)) * extent + torch.maximum(place, partner)
-        other, pair = (each.movedim(-1, dim).reshape(own.shape) for each in (other, pair))
-        found.append(_side(decision.node.name, own, other, pair if _name(decision.node) in ROWS else None))
-    return found
-
-
-def _side(name: str, own: torch.Tensor, other: torch.Tensor, unit: torch.Tensor | None = None) -> Side:
-    at = (other != own).reshape(-1).nonzero().squeeze(1)
-    return Side(name, own.numel(), at, other.reshape(-1)[at], at if unit is None else unit.reshape(-1)[at])
-
-
-def _drawn(decision: _Decision, shift: torch.Tensor | float, generator: torch.Generator) -> Tensors:
-    """What else may be chosen in windows that overlap: by operands moved by chance."""
-    operand = decision.args[0]
-    if not operand.is_floating_point():
-        return []
-    decision = decision._replace(args=(operand.nan_to_num(1e300, 1e290, -1e290), *decision.args[1:]))
-    step = decision.args[0].abs() * EQUAL if isinstance(shift, float) else shift
-    step = torch.where(step > 0, step, EQUAL * torch.finfo(torch.float32).tiny).nan_to_num(0.0, 0.0, 0.0)
-    step = torch.maximum(step, decision.args[0].abs() * EQUAL)
-    drawn = (torch.rand(operand.shape, generator=generator, device=operand.device) * 2 - 1 for _ in range(DRAWS))
-    return [decision.moved(step * way) for draw in drawn for way in (draw, -draw, draw.sign(), -draw.sign())]
-
-
-def _distinct(own: torch.Tensor, others: Tensors) -> Tensors:
-    """Few tensors that have, among them, every other value of each element."""
-    found: Tensors = []
-    for other in others:
-        new = other != own
-        for known in found:
-            new &= other != known
-        for known in found:
-            free = new & (known == own)
-            known[free] = other[free]
-            new &= ~free
-        if new.any() and len(found) < MOST_SIDES:
-            found.append(torch.where(new, other, own))
-    return found
-
-
-def _decides(node: torch.fx.Node) -> bool:
-    name = _name(node)
-    if name in CHOICES:  # the largest of two tensors, or of all elements, is no choice
-        return len(node.target._schema.returns) > 1 or CHOICES[name] == 0  # type: ignore[union-attr]
-    if name == "_to_copy" and node.kwargs.get("dtype") in FLOAT8:
-        return True
-    return name in STEPS or (name == "div" and node.kwargs.get("rounding_mode") is not None)
-
-
-def _decided(node: torch.fx.Node, result: Any) -> torch.Tensor:
-    """The indices or the flags of a decision's results."""
-    return widened(result[CHOICES.get(_name(node), 0)] if isinstance(result, tuple) else result)
+        return (values_at(decision, found), found) if name_of(n) in CHOICES else (found, *result[1:])
 
 
 def _as_was(value: Any, node: Any) -> Any:
     """What lies between whole numbers, or flags, as the nearest one."""
     kind = getattr(node.meta.get("val"), "dtype", None) if isinstance(node, torch.fx.Node) else None
-    if kind is None or kind.is_floating_point or not _has_fraction(value):
+    if kind is None or kind.is_floating_point or not has_fraction(value):
         return value
     return value.detach().round().to(kind)
-
-
-def _has_fraction(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
-
-
-def _name(node: torch.fx.Node) -> str:
-    return node.target._opname if isinstance(node.target, torch._ops.OpOverload) else ""

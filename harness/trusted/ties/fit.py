@@ -1,8 +1,9 @@
 """An oracle for one result: the float64 oracle, with what a last bit decides as that result has it.
 
 Decisions are first taken as somebody does who goes through equals in order; then by least squares over all outputs
-together, for each decision changes them in a way of its own; then by trying: many at once, in patterns of
-which each has its own, and those that change what is wrong in halves. What no decision explains stays an error.
+together, for each decision changes them in a way of its own; then by descent, those first that set most right, which is
+what counts of choices ask for; then by trying: many at once, in patterns of which each has its own, and those that
+change what is wrong in halves. What no decision explains stays an error.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from contextlib import suppress
 import torch
 
 from harness.checks.errors import DOUBTFUL, floor_of, scale_of
-from harness.trusted.ties.breaks import Order, Tensors, TieBreaks
+from harness.trusted.ties.breaks import TieBreaks
+from harness.trusted.ties.decisions import Order, Tensors
 from harness.trusted.ties.sides import Open
 
 ROUNDS = 12
@@ -28,6 +30,10 @@ SOLVED = 1e-16
 """Of the first slope squared: what is left is rounding."""
 PROBE = 2.0**-10
 """How far shares are moved to see what a direction changes."""
+TOGETHER = 64
+"""Decisions that a step down changes at most."""
+FOLLOWED = 0.1
+"""Of what the slope promises is seen after a step that is taken at once."""
 SIGNS, SEEDS = 60, 2
 TRIES, TRIES_S = 256, 2.0
 """By halves; seconds of a processor, which are the same on a busy machine."""
@@ -43,7 +49,7 @@ def fit_ties(function: TieBreaks, got: Sequence[torch.Tensor], enough: Sequence[
     if not function.sides:
         return function.own
     search = _Search(function, got, enough or [DOUBTFUL * floor_of(each.dtype) for each in got])
-    for way in (search.in_order, search.by_shares, *[search.by_signs] * SEEDS, search.by_trying):
+    for way in (search.in_order, search.by_shares, search.by_descent, *[search.by_signs] * SEEDS, search.by_trying):
         if search.least[0] > 0:
             with suppress(RuntimeError, IndexError, TypeError, NotImplementedError):  # shares cannot always be followed
                 way()
@@ -83,6 +89,55 @@ class _Search:
                 self._keep(shared)
             if not self.least[0]:
                 return
+
+    def by_descent(self) -> None:
+        """As the slopes have it: the decisions that set most right are changed, as many at once as help, then single
+        ones. What follows from several together may be off in more elements for a while."""
+        function, until = self._function, time.thread_time() + TRIES_S
+        which = function.as_taken(self._which, self._order)
+        here, units, most = self._off(which), function.units, TOGETHER
+        while self.least[0] and time.thread_time() < until:
+            gains = self._gains(which)
+            waiting = gains.argsort(descending=True)[: int((gains > 0).sum())]
+            best, least = which, here
+            while len(waiting) and self.least[0] and time.thread_time() < until:
+                other = self._changed(which, torch.isin(units, waiting[:most]))
+                off = self._off(other)
+                if off < least:
+                    best, least = other, off
+                if off < here - FOLLOWED * float(gains[waiting[:most]].sum()):
+                    most = min(2 * most, TOGETHER)
+                    break
+                if most > 1:
+                    most //= 2
+                else:
+                    waiting = waiting[1:]
+            if least == here:
+                return
+            which, here = function.as_taken(best), least
+
+    def _off(self, which: torch.Tensor) -> float:
+        """How much is off where these sides are taken, by orders of size: one output's sum does not outweigh all."""
+        found = self._function.taken(which)
+        if self._keep(found):
+            self._which, self._order = which, None
+        return float(self._distance(found).square().log1p().sum())
+
+    def _gains(self, which: torch.Tensor) -> torch.Tensor:
+        """By how much what is off shrinks, as the slopes have it, where each unit of decisions is changed alone."""
+        here = which.double().requires_grad_()
+        with torch.enable_grad():
+            off = self._distance(self._function(here)).square().log1p().sum()
+        slope = -torch.autograd.grad(off, here)[0]
+        alone = torch.where(which, -slope, slope - self._function.at_places(slope * which))
+        alone = torch.where(self._function.twice(which), 0.0, alone)
+        units = self._function.units
+        return slope.new_zeros(int(units.max()) + 1).index_add(0, units, alone)
+
+    def _changed(self, which: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
+        """With the sides of `part` that were not taken, in the place of others, and without those that were."""
+        new = part & ~which
+        return which & ~part & (self._function.at_places(new.double()) == 0) | new
 
     def by_signs(self) -> None:
         """As each tells of itself: all are tried at once, each by a pattern of its own, which shows in what it sets

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+import torch
+from cheats.cheat_catalogue import task_source
 
 from harness.checks.errors import Expected, compare
 from harness.trusted.oracle import Oracle
@@ -64,18 +66,29 @@ class Case:
 
     def wrong(self) -> list[float]:
         """How much of each output is wrong, as trials have it."""
-        exact = self.oracle.run(self.values, self.weights, self.results)
-        further = self.oracle.further(self.values, self.weights, self.got, 1.0)
-        wanted = (
-            Expected("y", oracle, result, further=more)
-            for oracle, result, more in zip(exact, self.results, further, strict=True)
-        )
-        return [compare(got, each).bad_fraction for got, each in zip(self.got, wanted, strict=True)]
+        return wrong(self.reference, self.values, self.got, self.results)
 
     def off(self) -> float:
         """How much of the first output is not the oracle's."""
         exact = self.oracle.run(self.values, self.weights, self.results)[0]
         return compare(self.got[0], Expected("y", exact, exact.float())).bad_fraction
+
+
+def wrong(
+    reference: Reference,
+    values: list[torch.Tensor],
+    found: list[torch.Tensor],
+    results: list[torch.Tensor] | None = None,
+) -> list[float]:
+    """How much of each output is wrong, as trials have it; `results` are PyTorch's."""
+    oracle, weights, results = Oracle(reference, "other"), reference.parameters(), results or reference.run(values)
+    exact = oracle.run(values, weights, results)
+    further = oracle.further(values, weights, found, 1.0)
+    wanted = (
+        Expected("y", oracle, result, further=more)
+        for oracle, result, more in zip(exact, results, further, strict=True)
+    )
+    return [compare(got, each).bad_fraction for got, each in zip(found, wanted, strict=True)]
 
 
 @pytest.mark.parametrize("name", BACKWARD)
@@ -89,6 +102,23 @@ def test_numbers_on_either_side_of_a_step_may_be_added_up(name: str) -> None:
     case = Case(FORWARD[name], "forward")
     assert case.off() > 0
     assert case.wrong() == [0]
+
+
+@pytest.mark.parametrize("seed", [13, 19])
+def test_loads_by_any_order_of_near_equals_are_right(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    small = torch.randn(256, 8, generator=generator) * 1e-5
+    small[32:80], small[112:128] = 0, small[112:128] * 1e-35
+    small[:90] = torch.randint(0, 4, (90, 8), generator=generator).float()
+    shares = torch.exp(small - small.amax(1, keepdim=True))
+    shares = (shares / shares.double().sum(1, keepdim=True)).float()
+    last = 7 - shares.flip(1).sort(dim=1, descending=True, stable=True)[1][:, :2]
+    loads = torch.bincount(last.reshape(-1), minlength=8)
+    loss = (loads * shares.double().mean(0)).sum().float()
+    reference = Reference(task_source("loads"), "loads", seed=0)
+    assert wrong(reference, [small], [loads, loss]) == [0, 0]
+    loads[0] += 1
+    assert wrong(reference, [small], [loads, loss])[0] > 0
 
 
 @pytest.mark.parametrize("name", ["windows", "masks", "some"])
