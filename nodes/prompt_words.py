@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 
 from harness.nouns.aten import FREE, of_kinds
 from harness.nouns.device_facts import DeviceFacts
-from harness.nouns.task import Argument, DTypeArg, Program, Ref, TensorSpec, TracedOp, Workload
+from harness.nouns.task import Argument, DTypeArg, Program, Ref, Task, TensorSpec, TracedOp, Workload
 from nodes.request import Left
 
 MAX_OPERATIONS = 32
@@ -18,6 +18,7 @@ _MAX_NAMED = 8
 
 # What the FLOPs of a task count (`harness.trusted.facts.watching`), by the names that a traced forward has for it.
 _COUNTED = of_kinds("product", "convolution", "attention", "recurrence")
+_SORTING = of_kinds("sort")
 _NO_ARITHMETIC = FREE | of_kinds("copy", "cast", "create", "rearrange") | {"detach_", "dropout"}
 
 _TICKS = re.compile(r"`{3,}")
@@ -54,9 +55,15 @@ def say_uncounted(program: Program | None) -> str:
     return ", ".join(others[:_MAX_NAMED]) + more
 
 
-def say_machine(device: DeviceFacts, work: Workload) -> str:
-    """The device's rates, and which of them bounds the task."""
-    return f"{_gpu(device) if device.architecture else _processor(device)}\n{_bound(device, work)}"
+def say_sorting(program: Program | None) -> str:
+    """The operations that choose or order elements, by name, whose comparisons nobody counts; empty without any."""
+    return ", ".join(sorted(_SORTING & program.names)) if program else ""
+
+
+def say_machine(device: DeviceFacts, task: Task) -> str:
+    """The device's rates, and which of them bounds the task's first workload."""
+    rates = _gpu(device) if device.architecture else _processor(device)
+    return f"{rates}\n{_bound(device, task.workloads[0], say_sorting(task.program))}"
 
 
 def say_left(left: Left) -> str:
@@ -88,14 +95,19 @@ def _gpu(device: DeviceFacts) -> str:
     )
 
 
-def _bound(device: DeviceFacts, work: Workload) -> str:
+def _bound(device: DeviceFacts, work: Workload, sorting: str) -> str:
     moving_ms = work.bytes_moved / (device.peak_gb_s * 1e6)
+    if sorting and not work.flops:
+        return (
+            f"The bytes alone take {moving_ms:.3g} ms, which no kernel comes below. The comparisons of {sorting} are "
+            "not counted: how often each element is looked at decides how near to it one comes."
+        )
     if not work.flops:
         return f"The bytes alone take {moving_ms:.3g} ms: memory bounds the task, as long as the arithmetic is cheap."
     computing_ms = work.flops / (device.peak_gflop_s * 1e6)
     bound = "memory" if moving_ms >= computing_ms else "arithmetic"
     times = f"The bytes take {moving_ms:.3g} ms and the counted products {computing_ms:.3g} ms in float32"
-    return f"{times}: {bound} bounds it."
+    return f"{times}: {bound} bounds it{f', as far as {sorting} is cheap' if sorting else ''}."
 
 
 def _kib(size: int) -> str:

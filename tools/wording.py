@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from harness.nouns.build import Build, Diagnostic
+from harness.nouns.build import Build, Diagnostic, Resources
 from harness.nouns.candidate import TargetName
 from harness.nouns.devices import on_gpu
 from harness.nouns.sanitizer_run import SanitizerRun, Smaller
@@ -38,9 +38,21 @@ def say_resources(build: Build) -> list[str]:
     """What each kernel takes of a multiprocessor; nothing on a processor."""
     return [
         f"{use.kernel}: {use.registers} registers a thread, {use.shared_bytes} bytes of shared memory, "
-        f"{use.spill_bytes} bytes spilled"
+        f"{use.spill_bytes} bytes spilled{_say_frame(use)}"
         for use in build.resources
     ]
+
+
+def _say_frame(use: Resources) -> str:
+    """What of local memory is no spill, as far as ptxas tells: it counts spills by their stores and loads."""
+    if not use.stack_bytes:
+        return ""
+    whose = (
+        "spills among them: ptxas does not tell how many are its local arrays"
+        if use.spill_bytes
+        else "none of them spills: local arrays, which an index known only at run time puts there, or calls"
+    )
+    return f", {use.stack_bytes} bytes of stack frame, {whose}"
 
 
 def say_verdict(verdict: Verdict, target: TargetName) -> str:

@@ -245,7 +245,7 @@ class Desk:
             operations=say_operations(task.program),
             flops=work.flops or None,
             bytes_moved=work.bytes_moved,
-            machine=say_machine(judge.facts(), work),
+            machine=say_machine(judge.facts(), task),
             compared_on=say_inputs(task),
             exactness=say_exactness(task, self._order.tolerance),
             special_values=say_spreading(task),

@@ -14,6 +14,7 @@ from harness.building.gcc import parse_messages
 from harness.building.loop_remarks import Copy, placed, source_loops
 from harness.building.machine_code import Function, has_frame_pointer, machine_loops, read_functions
 from harness.building.ninja_file import Edge
+from harness.building.stack_slots import COMMENTED, LISTED, LISTING, LISTING_BYTES, stack_slots
 from harness.building.toolchain import disassembler
 from harness.isolation.scratch import left_behind
 from harness.nouns.build import Diagnostic, StaticData
@@ -45,13 +46,13 @@ class CountedCpuToolchain(CpuToolchain):
 
     def edges(self) -> Sequence[Edge]:
         """Compile to assembly, put counters in, assemble, link and disassemble."""
-        compiling = (*self.compiler.command, *self.flags, "-include", str(self.prelude()), "-S", self.source_name)
+        compiling = (*self.compiler.command, *self.flags, COMMENTED, "-include", str(self.prelude()), "-S")
         counting = f"{shlex.join(['sed', '-E', '-e', _DATA, '-e', _LABEL, _ASSEMBLY])} > {_COUNTED}"
-        assembling = (*self.compiler.command, "-c", _COUNTED, "-o", OBJECT)
+        assembling = (*self.compiler.command, LISTED, "-c", _COUNTED, "-o", OBJECT)
         linking = (*self.compiler.command, OBJECT, *link_flags(), "-Wl,-Bsymbolic", "-o", LIBRARY)
         found = disassembler()
         return (
-            Edge("compile", (*compiling, "-o", _ASSEMBLY), (self.source_name,), _ASSEMBLY),
+            Edge("compile", (*compiling, self.source_name, "-o", _ASSEMBLY), (self.source_name,), _ASSEMBLY),
             Edge("count", ("sh", "-c", counting), (_ASSEMBLY,), _COUNTED),
             Edge("assemble", assembling, (_COUNTED,), OBJECT),
             Edge("link", linking, (OBJECT,), LIBRARY),
@@ -60,10 +61,13 @@ class CountedCpuToolchain(CpuToolchain):
 
     def read_messages(self, output: str, folder: Path, source: str) -> Messages:
         """g++'s messages; of each loop, as a remark, its line, its label in place of a column, and what a turn does."""
-        text = left_behind(folder / DISASSEMBLY, DISASSEMBLY_BYTES)
+        text, listing = (
+            left_behind(folder / name, most)
+            for name, most in ((DISASSEMBLY, DISASSEMBLY_BYTES), (LISTING, LISTING_BYTES))
+        )
         return Messages(
             diagnostics=parse_messages(output, kernel_file=self.source_name, source=source),
-            remarks=tuple(loops_in(text, kernel_file=self.source_name, source=source)),
+            remarks=tuple(loops_in(text, kernel_file=self.source_name, source=source, listing=listing)),
         )
 
     def load_time(self, folder: Path) -> tuple[str, ...]:
@@ -75,9 +79,9 @@ class CountedCpuToolchain(CpuToolchain):
         return ()
 
 
-def loops_in(disassembly: str, *, kernel_file: str, source: str) -> Iterator[Diagnostic]:
+def loops_in(disassembly: str, *, kernel_file: str, source: str, listing: str = "") -> Iterator[Diagnostic]:
     """Of each loop of the counted code, what one turn does without the counting. Its words are a `Loop` as JSON."""
-    written = source_loops(source)
+    written, slots = source_loops(source), stack_slots(listing)
     for function in read_functions(disassembly, kernel_file=kernel_file):
         if not any(each.lines for each in function.instructions):
             continue
@@ -86,7 +90,7 @@ def loops_in(disassembly: str, *, kernel_file: str, source: str) -> Iterator[Dia
             label = next((int(found[1]) for each in loop.instructions if (found := _NAME.fullmatch(each.symbol))), None)
             own = tuple(each for each in loop.instructions if each.address not in counting)
             if label is not None and any(each.lines for each in own):
-                copy = placed(replace(loop, instructions=own), written, framed)
+                copy = placed(replace(loop, instructions=own), written, framed, slots)
                 yield Diagnostic(
                     severity="note",
                     file="kernel",
@@ -113,7 +117,9 @@ def _turn(copy: Copy) -> Loop:
         scalar=work.scalar_floats - work.scalar_conversions,
         loads=work.loads + work.gathers,
         stores=work.stores + work.scatters,
-        stack=work.stack,
+        stack=work.stack - work.spills - work.own,
+        spills=work.spills,
+        own=work.own,
         shuffles=work.shuffles,
         conversions=work.conversions,
         calls=len(work.calls),

@@ -11,6 +11,7 @@ from harness.building.gcc import parse_messages
 from harness.building.loop_remarks import loop_remarks, missed_loops
 from harness.building.machine_code import COMMAND
 from harness.building.ninja_file import PRELUDE, PRELUDE_NAME, Edge, run_edges
+from harness.building.stack_slots import COMMENTED, LISTED, LISTING, LISTING_BYTES
 from harness.building.store import Store, require_room, write_text
 from harness.building.toolchain import Compiler, disassembler, headers, host_compiler, tvm_ffi_folder
 from harness.isolation.scratch import left_behind
@@ -68,7 +69,7 @@ class CpuToolchain(Toolchain):
     @property
     def identity(self) -> tuple[str, ...]:
         """Flags, prelude, and the processor because of -march=native: a cache may be shared between machines."""
-        remarks = (_LINES, str(disassembler()))
+        remarks = (_LINES, COMMENTED, LISTED, str(disassembler()))
         return (*compile_flags(), *link_flags(), *remarks, PRELUDE, processor().identity)
 
     @property
@@ -94,7 +95,7 @@ class CpuToolchain(Toolchain):
         The last needs objdump.
         """
         remarks = f"-fopt-info-vec-missed={_REMARKS}"
-        compiling = (*self.compiler.command, *self.flags, remarks, "-include", str(self.prelude()))
+        compiling = (*self.compiler.command, *self.flags, remarks, COMMENTED, LISTED, "-include", str(self.prelude()))
         linking = (*self.compiler.command, OBJECT, *link_flags())
         found = disassembler()
         return (
@@ -112,6 +113,7 @@ class CpuToolchain(Toolchain):
                 kernel_file=self.source_name,
                 source=source,
                 missed=missed_loops(left_behind(folder / _REMARKS), kernel_file=self.source_name),
+                listing=left_behind(folder / LISTING, LISTING_BYTES),
             ),
         )
 

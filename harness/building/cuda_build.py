@@ -34,7 +34,9 @@ _MESSAGE = re.compile(
 _INSTANTIATED = re.compile(r"^\s+(?:detected during|instantiation of ).* at line (?P<line>\d+)(?P<other> of .+)?$")
 _PTXAS_PROBLEM = re.compile(r"^ptxas (?P<where>.*?)\s*(?P<kind>error|fatal)\s*: (?P<text>.*)$")
 _COMPILING = re.compile(r"Compiling entry function '(?P<kernel>[^']+)'")
-_SPILLS = re.compile(r"(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads")
+_SPILLS = re.compile(
+    r"(?P<frame>\d+) bytes stack frame, (?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads"
+)
 _USED = re.compile(r"Used (?P<registers>\d+) registers")
 _SHARED = re.compile(r"(?P<bytes>\d+) bytes smem")
 _LENGTH = re.compile(r"(\d+)")
@@ -54,19 +56,20 @@ def parse_nvcc_messages(output: str, *, kernel_file: str, source: str) -> tuple[
 
 
 def parse_resources(output: str) -> tuple[Resources, ...]:
-    """One entry a kernel, from `-Xptxas -v`. Spills are the bytes stored and loaded, added up.
+    """One entry a kernel, from `-Xptxas -v`. Spills are the bytes stored and loaded, added up, and so are frames.
 
     Functions that stayed out of line, compiled again for each kernel that calls them, are told of behind it.
     """
     found: list[Resources] = []
-    kernel, spilled = "", 0
+    kernel, spilled, frame = "", 0, 0
     for line in output.splitlines():
         if entry := _COMPILING.search(line):
-            kernel, spilled = unmangled(entry["kernel"]), 0
+            kernel, spilled, frame = unmangled(entry["kernel"]), 0, 0
         elif spills := _SPILLS.search(line):
             spilled += int(spills["stores"]) + int(spills["loads"])
+            frame += int(spills["frame"])
             if found and not kernel:
-                found[-1] = found[-1].model_copy(update={"spill_bytes": spilled})
+                found[-1] = found[-1].model_copy(update={"spill_bytes": spilled, "stack_bytes": frame})
         elif kernel and (used := _USED.search(line)):
             shared = _SHARED.search(line)
             found.append(
@@ -75,6 +78,7 @@ def parse_resources(output: str) -> tuple[Resources, ...]:
                     registers=int(used["registers"]),
                     shared_bytes=int(shared["bytes"]) if shared else 0,
                     spill_bytes=spilled,
+                    stack_bytes=frame,
                 )
             )
             kernel = ""

@@ -17,6 +17,7 @@ from harness.building.machine_code import (
     read_functions,
     work_of,
 )
+from harness.building.stack_slots import Slots, stack_slots
 from harness.nouns.build import Diagnostic
 
 # -- Where the loops of a C++ source are written: the lines from `for`, `while` or `do` to the end of what they rep ---
@@ -135,6 +136,7 @@ def _first_pragma(line: int, pragmas: set[int]) -> int:
 
 
 MAX_REMARKS = 8
+_UNTOLD = "(spills or variables, which cannot be told)"
 _MAX_COPIES = 2
 """So many remarks on one line at most: templates and inlining make copies of a loop."""
 _INSIDE = 0.8
@@ -161,19 +163,21 @@ class Copy:
 
 
 def loop_remarks(
-    disassembly: str, *, kernel_file: str, source: str, missed: Mapping[int, str] | None = None
+    disassembly: str, *, kernel_file: str, source: str, missed: Mapping[int, str] | None = None, listing: str = ""
 ) -> tuple[Diagnostic, ...]:
     """What each innermost loop of the kernel computes and touches in one turn, the deepest ones, in the lines' order.
 
     `disassembly` is objdump's; `missed` says by line why g++'s vectorizer left a loop alone, and is repeated only where
-    no copy of that loop computes with vectors.
+    no copy of that loop computes with vectors. The assembler's `listing` tells spills from arrays on the stack.
     """
-    written = source_loops(source)
+    written, slots = source_loops(source), stack_slots(listing)
     copies = []
     for function in read_functions(disassembly, kernel_file=kernel_file):
         if any(each.lines for each in function.instructions):
             framed = has_frame_pointer(function.instructions)
-            copies += [placed(loop, written, framed) for loop in innermost_loops(function) if _lines(loop.instructions)]
+            copies += [
+                placed(loop, written, framed, slots) for loop in innermost_loops(function) if _lines(loop.instructions)
+            ]
     groups: dict[tuple[object, ...], list[Copy]] = defaultdict(list)
     for copy in copies:
         if _counts(copy):
@@ -206,7 +210,7 @@ def _lines(instructions: Iterable[Instruction]) -> list[tuple[int, ...]]:
     return [each.lines for each in instructions if each.lines]
 
 
-def placed(loop: MachineLoop, written: Sequence[SourceLoop], framed: bool) -> Copy:
+def placed(loop: MachineLoop, written: Sequence[SourceLoop], framed: bool, slots: Slots) -> Copy:
     """The loop with its place and its work; some instruction of it has a line of the kernel's."""
     lines = _lines(loop.instructions)
     turns = [each for each in loop.turns if each.lines]
@@ -215,7 +219,7 @@ def placed(loop: MachineLoop, written: Sequence[SourceLoop], framed: bool) -> Co
     around = next(iter(_lines(turns)), lines[0])
     line = source.line if source else around[0]
     callers = tuple(each for each in around if each != line and not (source and source.holds(each)))
-    work = work_of(loop.instructions, framed=framed)
+    work = work_of(loop.instructions, framed=framed, slots=slots)
     return Copy(line, source, loop.function, callers, loop.depth, loop.branches, work)
 
 
@@ -285,10 +289,10 @@ def _amounts(work: Work) -> str:
         _amount(work.stores, "store"),
         _amount(work.gathers, "gather"),
         _amount(work.scatters, "scatter"),
+        _amount(work.spills, "access of a spilled register", "accesses of spilled registers"),
+        _amount(work.own, "access of variables on the stack", "accesses of variables on the stack"),
         _amount(
-            work.stack,
-            "access of the stack (spills, or an array there)",
-            "accesses of the stack (spills, or an array there)",
+            work.stack - work.spills - work.own, f"access of the stack {_UNTOLD}", f"accesses of the stack {_UNTOLD}"
         ),
         f"calls of {', '.join(dict.fromkeys(work.calls))}" if work.calls else "",
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.building.stack_slots import Slots, slot
 from harness.building.toolchain import host_compiler, line_finder
 from harness.isolation.policy import Access, Limits
 from harness.isolation.process import run_isolated
@@ -313,8 +314,9 @@ class Work:
     """What the instructions of one turn of a loop do.
 
     `bits` is the widest vector that is computed with, `moved_bits` the widest that is only moved; `types` counts the
-    vector operations by the bytes of an element. `stack` are accesses of a fixed place in the function's own frame;
-    they are in neither `loads` nor `stores`, and constants are not either.
+    vector operations by the bytes of an element. `stack` are accesses of a fixed place in the function's own frame,
+    `spills` and `own` of them those known to be of spilled registers, or of what the kernel itself keeps there; they
+    are in neither `loads` nor `stores`, and constants are not either.
     """
 
     instructions: int = 0
@@ -331,6 +333,8 @@ class Work:
     loads: int = 0
     stores: int = 0
     stack: int = 0
+    spills: int = 0
+    own: int = 0
     gathers: int = 0
     scatters: int = 0
     calls: list[str] = field(default_factory=list)
@@ -342,7 +346,7 @@ class Work:
         return self.vector_floats + self.scalar_floats
 
 
-def work_of(instructions: Iterable[Instruction], *, framed: bool) -> Work:
+def work_of(instructions: Iterable[Instruction], *, framed: bool, slots: Slots) -> Work:
     """The sum over the instructions. `framed`: %rbp is the function's frame pointer, and no plain register."""
     work = Work()
     frame = {"%rsp", "%rbp"} if framed else {"%rsp"}
@@ -354,7 +358,7 @@ def work_of(instructions: Iterable[Instruction], *, framed: bool) -> Work:
             continue
         _compute(each, work)
         integers = max(integers, _width(each) if _INTEGERS.fullmatch(each.mnemonic) else 0)
-        _access(each, work, frame)
+        _access(each, work, frame, slots)
     # Scalar code keeps whole numbers in xmm registers, too: where floats are scalar, those alone are no vectors.
     if integers > 128 or not work.scalar_floats:
         work.bits = max(work.bits, integers)
@@ -395,7 +399,7 @@ def _count(each: Instruction, work: Work, *, vector: bool) -> None:
         work.scalar_floats += 1
 
 
-def _access(each: Instruction, work: Work, frame: set[str]) -> None:
+def _access(each: Instruction, work: Work, frame: set[str], slots: Slots) -> None:
     if _NO_ACCESS.fullmatch(each.mnemonic):
         return
     operands = _OPERAND.findall(each.operands)
@@ -410,7 +414,10 @@ def _access(each: Instruction, work: Work, frame: set[str]) -> None:
             work.scatters += 1
             work.moved_bits = max(work.moved_bits, _width(each))
         elif found["base"] in frame and not found["index"]:
+            kept = slots.get((each.address, slot(int(found["offset"] or "0", 16), found["base"])))
             work.stack += 1
+            work.spills += kept == "spill"
+            work.own += kept == "own"
         else:
             _move(each, work, last=place + 1 == len(operands))
 

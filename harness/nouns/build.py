@@ -23,12 +23,14 @@ class Diagnostic(Frozen):
 
 
 class Resources(Frozen):
-    """What the GPU compiler reported for one kernel: registers a thread, bytes of static shared memory and spills."""
+    """What the GPU compiler reported for one kernel: registers a thread, bytes of static shared memory, bytes that
+    spilled registers store and load, and bytes of its stack frame, where they and its local arrays lie."""
 
     kernel: str
     registers: int
     shared_bytes: int
     spill_bytes: int
+    stack_bytes: int = 0
 
 
 class StaticData(Frozen):

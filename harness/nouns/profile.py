@@ -97,7 +97,8 @@ class Phase(Frozen):
 class Loop(Frozen):
     """A loop of the machine code, by its line and the call that it was inlined into: what one turn does.
 
-    `vector` and `scalar` are arithmetic, conversions apart; `stack` accesses of the function's own frame. `turns` of it
+    `vector` and `scalar` are arithmetic, conversions apart; `spills` accesses of spilled registers, `own` of variables
+    on the stack, `stack` of the function's frame where it cannot be told which of the two. `turns` of it
     one call makes, all threads together, `share` of all instructions counted are in them. Where ways part inside, a
     turn goes through some of the instructions only.
     """
@@ -110,6 +111,8 @@ class Loop(Frozen):
     loads: int = 0
     stores: int = 0
     stack: int = 0
+    spills: int = 0
+    own: int = 0
     shuffles: int = 0
     conversions: int = 0
     calls: int = 0

@@ -29,7 +29,8 @@ ADVICE: dict[Bottleneck, str] = {
     "occupancy": "too few warps to hide the waiting: smaller tiles, fewer registers, split the work further",
     "coalescing": "of the sectors that it moves most bytes are not used: neighbours in a warp must touch neighbours",
     "bank_conflicts": "shared memory serves conflicting banks one after the other: swizzle or pad its layout",
-    "spills": "registers spill to local memory: smaller fragments, or fewer of them alive at once",
+    "spills": "local memory is accessed: where registers are spilled (its build tells), smaller fragments, or fewer of "
+    "them alive at once; where they are arrays, indices that are known when compiling",
     "latency": "no unit is busy, its warps wait: more independent work a thread, deeper pipelining",
 }
 

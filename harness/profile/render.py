@@ -75,6 +75,8 @@ def say_loop(loop: Loop) -> str:
         "shuffles": loop.shuffles,
         "loads": loop.loads,
         "stores": loop.stores,
+        "spilled": loop.spills,
+        "variables on the stack": loop.own,
         "on the stack": loop.stack,
         "calls": loop.calls,
     }
@@ -160,7 +162,7 @@ def _access(kernel: KernelProfile) -> Iterator[str]:
     if kernel.bank_conflicts >= 0.01:
         yield f"bank conflicts cost {kernel.bank_conflicts:.0%} of shared memory's turns"
     if kernel.spills > 0:
-        yield f"{kernel.spills:.1%} of the instructions are spills"
+        yield f"{kernel.spills:.1%} local-memory instructions"
 
 
 def _wrapped(line: str) -> list[str]:

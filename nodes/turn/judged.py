@@ -9,6 +9,7 @@ from harness.judging.roofline_bound import floor_ms
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.task import FLOAT8, OpClass, Task
 from harness.nouns.verdict import Verdict
+from nodes.prompt_words import say_sorting
 
 INPUTS: Mapping[str, str] = {
     "given": "the file's own",
@@ -112,9 +113,10 @@ def say_share(task: Task, device: DeviceFacts, verdict: Verdict) -> str:
     if timing is None:
         return ""
     floor = floor_ms(task, device, verdict)
+    said = f"The task's floor here{', of its bytes alone,' if say_sorting(task.program) else ''} is {floor:.3g} ms"
     if timing.under_load:
-        return f"The task's floor here is {floor:.3g} ms; how much of it is reached a busy machine does not tell."
-    return f"The task's floor here is {floor:.3g} ms: {floor / timing.candidate_ms:.0%} of it is reached."
+        return f"{said}; how much of it is reached a busy machine does not tell."
+    return f"{said}: {floor / timing.candidate_ms:.0%} of it is reached."
 
 
 def say_spreading(task: Task) -> str:

@@ -93,7 +93,7 @@ def _facts(request: Request) -> dict[str, Any]:
         "works": request.task.workloads,
         "operations": say_operations(request.task.program),
         "uncounted": say_uncounted(request.task.program),
-        "machine": say_machine(request.device, request.task.workloads[0]),
+        "machine": say_machine(request.device, request.task),
         "compiled_with": request.compiled_with,
         "inputs": say_inputs(request.task),
         "spreading": say_spreading(request.task),

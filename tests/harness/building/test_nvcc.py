@@ -79,6 +79,7 @@ def test_resources_of_each_kernel():
     first, second = parse_resources(RESOURCES)
     assert (first.kernel, first.registers, first.shared_bytes, first.spill_bytes) == ("scale", 255, 512, 64)
     assert (second.kernel, second.registers, second.shared_bytes, second.spill_bytes) == ("plain", 8, 0, 0)
+    assert (first.stack_bytes, second.stack_bytes) == (64, 0)
 
 
 OUT_OF_LINE = """\

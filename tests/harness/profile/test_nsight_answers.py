@@ -360,7 +360,7 @@ def test_a_kernels_lines_say_what_was_counted_and_nothing_else() -> None:
     for words in (
         "in 2 launches", "grid 132 x 8 x 4", "block 256 x 2,", "limited by blocks a multiprocessor;",
         "global loads use 50% of each sector, 32.0 sectors a request", "global stores use 50%",
-        "bank conflicts cost 50% of shared memory's turns", "50.0% of the instructions are spills",
+        "bank conflicts cost 50% of shared memory's turns", "50.0% local-memory instructions",
         "warps: 20% waiting",
     ):  # fmt: skip
         assert words in page

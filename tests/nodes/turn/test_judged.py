@@ -14,6 +14,7 @@ from harness.checks import errors
 from harness.checks.distributions import specials
 from harness.checks.families import MULTIPLIED, PLANS, Reach
 from harness.nouns.task import OpClass, Program, Task, TracedOp
+from harness.tasks.describing import describe_task
 from nodes.turn import judged
 
 CLASSES: tuple[OpClass, ...] = get_args(OpClass)
@@ -101,3 +102,36 @@ def test_the_share_of_the_floor_is_that_of_the_bytes_or_the_products() -> None:
     multiplies = task().model_copy(update={"workloads": (work.model_copy(update={"flops": 25_000_000}),)})
     assert "floor here is 0.25 ms: 50% of it" in judged.say_share(multiplies, DEVICE, passed(made, 2.0))
     assert judged.say_share(streams, DEVICE, wrong(made)) == ""
+    sorts = reducing_by("sort.stable").model_copy(update={"workloads": (work,)})
+    assert "floor here, of its bytes alone, is 0.1 ms: 20%" in judged.say_share(sorts, DEVICE, passed(made, 2.0))
+
+
+CAUSAL = """\
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def forward(self, q, k, v):
+        scores = q @ k.transpose(-1, -2)
+        {mask}
+        return torch.softmax(scores, -1) @ v
+
+def get_inputs():
+    return [torch.randn(1, 2, 64, 32) for _ in range(3)]
+
+def get_init_inputs():
+    return []
+"""
+MASKING = "scores = scores.masked_fill(torch.ones(64, 64).triu(1) > 0, float('-inf'))"
+
+
+def test_the_floor_leaves_out_what_causality_leaves_out() -> None:
+    """Of 64 x 64 pairs of queries and keys 64 * 65 / 2 are needed."""
+    full, causal = (describe_task(CAUSAL.format(mask=mask), name="attention", tier="none") for mask in ("", MASKING))
+    assert causal.workloads[0].flops * 2 * 64 == full.workloads[0].flops * 65
+    slow = DEVICE.model_copy(update={"peak_gflop_s": 1e-3})
+    of_full, of_causal = (
+        float(re.findall(r"floor here is (\S+) ms", judged.say_share(each, slow, passed(kernel(), 1e-6)))[0])
+        for each in (full, causal)
+    )
+    assert of_causal == pytest.approx(of_full * 65 / 128, rel=0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, get_args
 
@@ -11,6 +12,9 @@ from run_samples import DEVICE, attempt, kernel, not_built, passed, profile, tas
 
 from harness.nouns.task import OpClass, Program, Ref, Task, TracedOp
 from harness.nouns.verdict import Busy, HeadToHead, Interval
+from harness.trusted.feeding import _said, _Special
+from harness.trusted.jobs.judging import raise_if_wrong
+from harness.trusted.link import WrongError
 from knowledge.compiler.kernels.source import load
 from nodes.assessment import Diagnosis
 from nodes.models.local import request_of
@@ -162,6 +166,30 @@ def test_wrong_numbers_are_told_with_place_and_pattern() -> None:
     assert "inputs 'normal', seed 7" in text
     assert "25.00% of the elements are wrong" in text
     assert "first at [3, 1]: expected 1.5, got 2.5; every fourth column" in text
+
+
+def test_a_failure_s_report_prints_the_special_inputs_of_the_first_wrong_element() -> None:
+    """In the words of `harness/trusted/feeding.py`, as the judge raises them."""
+    feeding = _said([_Special(0, "x", (3, 1), math.nan), _Special(1, "bias", (1,), -math.inf)])
+    correctness = wrong(K).correctness
+    assert correctness is not None
+    with pytest.raises(WrongError) as told:
+        raise_if_wrong(correctness.trials[0], lambda *_: feeding)
+    verdict = wrong(K).model_copy(update={"message": str(told.value)})
+    for role in ("diagnoser", "repairer"):
+        text = question(role, candidate=K, verdict=verdict)
+        assert "First at [3, 1]: expected 1.5, got 2.5, made of x[3, 1] = nan, bias[1] = -inf." in text
+
+
+def test_of_a_sort_the_machine_section_says_that_bytes_are_a_floor_and_comparisons_are_not_counted() -> None:
+    spec = task().signature.outputs[0]
+    op = TracedOp(target="aten.topk.default", args=(Ref(ref="x"), 4), results=(spec,))
+    program = Program(tracer="export", ops=(op,), outputs=("output",))
+    text = question("generator", task=_work(flops=0).model_copy(update={"program": program}))
+    assert "which no kernel comes below. The comparisons of topk are not counted" in text
+    assert "memory bounds" not in text and "The comparisons of" not in question("generator", task=_work(flops=0))
+    with_products = question("generator", task=_work(flops=16).model_copy(update={"program": program}))
+    assert "memory bounds it, as far as topk is cheap." in with_products
 
 
 def test_the_repairer_sees_the_diagnosis() -> None:
