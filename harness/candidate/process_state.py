@@ -19,7 +19,7 @@ _ENVIRONMENT_BYTES = 64
 _X87_CONTROL, _MXCSR = slice(0, 2), slice(28, 32)
 _RAISED = 0x3F
 """MXCSR's exception flags: arithmetic raises them."""
-_SET_THREADS = "omp_set_num_threads"
+_SET_THREADS, _SET_LEVELS = "omp_set_num_threads", "omp_set_max_active_levels"
 _OPENMP = ("omp_get_max_threads", "omp_get_dynamic", "omp_get_max_active_levels")
 _NAMES = ("rounding and subnormals", "x87 control word", "signal mask", "locale", "thread's locale", "processors")
 
@@ -50,19 +50,20 @@ class ProcessState:
         self._names += [f"{name}()" for name in found]
         self._before += self._threads()
 
-    def have_threads(self, count: int) -> None:
-        """Let OpenMP's teams that this thread starts have so many threads, or with 0 as many as is usual.
+    def have_threads(self, count: int, *, nested: bool = False) -> None:
+        """Let OpenMP's teams that this thread starts have so many threads, or with 0 as many as is usual; `nested`, as
+        if they were started from a team's thread, one, however many are asked for.
 
         From now on that is what must be left as it was found. Nothing where the library brought no OpenMP.
         """
         if self._teams is not None:
-            self._teams.have(count)
+            self._teams.have(count, nested=nested)
             self._before = self._before[: -len(self._openmp)] + self._threads()
 
-    def enter(self, count: int) -> None:
+    def enter(self, count: int, *, nested: bool = False) -> None:
         """The same in a thread of its own, whose teams begin with the environment's number and end with the thread."""
         if self._teams is not None:
-            self.have_threads(count or self._teams.usual)
+            self.have_threads(count or self._teams.usual, nested=nested)
 
     def have_usually(self, count: int) -> None:
         """Let so many be what OpenMP's teams have whenever nobody asks for others, or with 0 as many as they began
@@ -113,11 +114,13 @@ class _Teams:
 
     def __init__(self, library: ctypes.CDLL, libc: ctypes.CDLL) -> None:
         self._set, self._parallel = library[_SET_THREADS], library["GOMP_parallel"]
+        self._set_levels, self._levels = library[_SET_LEVELS], library["omp_get_max_active_levels"]()
         self._nothing = ctypes.cast(libc.getpid, ctypes.c_void_p)
         self.usual = self.began = int(library["omp_get_max_threads"]())
 
-    def have(self, count: int) -> None:
+    def have(self, count: int, *, nested: bool) -> None:
         self._set(count or self.usual)
+        self._set_levels(0 if nested else self._levels)
         if not count:
             self._parallel(self._nothing, None, self.began, 0)
 

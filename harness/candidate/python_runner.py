@@ -260,7 +260,7 @@ def _called(module: Module, slots: list[list[Any]], order: dict[str, Any]) -> di
     stream = torch.cuda.Stream() if on_gpu else None  # type: ignore[no-untyped-call]
 
     def go() -> dict[str, Any]:
-        torch.set_num_threads(order["threads"] or usual)
+        torch.set_num_threads(1 if order["nested"] else order["threads"] or usual)
         with torch.cuda.stream(stream):
             return _go(module, slots, order)
 

@@ -11,11 +11,11 @@ outputs), runner {"mapped"}; any number of judge {"work": times}, runner {"worke
 {"loaded"}; then any number of judge {"go": [slots], "nonce"}, runner {"done": nonce}, and of judge {"numbers": [[slot,
 its scalar arguments in order]]}, runner {"numbered"}, and of judge {"teams": how many threads OpenMP's teams have from
 now on, 0 for as many as they began with}, runner {"teamed"}: on the processors where the judge put it. An order to go
-may hold "threads", how many they have then, and "elsewhere": the calls come from another thread, on a GPU on another
-stream, with a stack of "stack_kib"; or they come "together": from two threads, which have every second slot each, and
-call again and again for a while. After an order with "look" the library's data is looked at; what was kept comes with
-judge {"kept"}, runner {"kept": how many threads OpenMP may still have}. Anything that fails is answered with {"failed":
-kind, "message"}.
+may hold "threads", how many they have then, "nested": so many may be asked for, and one comes, and "elsewhere": the
+calls come from another thread, on a GPU on another stream, with a stack of "stack_kib"; or they come "together": from
+two threads, which have every second slot each, and call again and again for a while. After an order with "look" the
+library's data is looked at; what was kept comes with judge {"kept"}, runner {"kept": how many threads OpenMP may still
+have}. Anything that fails is answered with {"failed": kind, "message"}.
 """
 
 from __future__ import annotations
@@ -305,9 +305,9 @@ def _called(library: Library, place: Place, calls: list[Any], order: dict[str, A
     def go() -> None:
         if order["elsewhere"]:
             place.enter_elsewhere(library.runtime)
-            state.enter(order["threads"])
+            state.enter(order["threads"], nested=order["nested"])
         elif order["threads"]:
-            state.have_threads(order["threads"])
+            state.have_threads(order["threads"], nested=order["nested"])
         answers.append(_go(library, place, calls, order, state))
 
     if order["elsewhere"]:

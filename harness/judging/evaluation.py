@@ -24,6 +24,7 @@ from harness.judging.roofline_bound import below_floor
 from harness.judging.terms import MEMORY_BYTES, Terms, require_room
 from harness.nouns.batches import Batches, ServedBatches
 from harness.nouns.build import Build
+from harness.nouns.caller import ENDED
 from harness.nouns.contest import Contest, Standing
 from harness.nouns.device import DeviceName
 from harness.nouns.device_facts import DeviceFacts
@@ -336,7 +337,8 @@ def own_build(given: Build | None, build: Callable[[], Build]) -> Build:
 def _as_seen(stage: _Stage, answer: JudgeAnswer) -> JudgeAnswer:
     """The judging child's answer, corrected by what the kernel's process did otherwise."""
     if answer.check == "process":
-        return answer.model_copy(update=how_it_ended(stage.runner.wait(2.0)))
+        ended, (_, _, called) = how_it_ended(stage.runner.wait(2.0)), answer.message.partition(ENDED)
+        return answer.model_copy(update=ended | {"message": f"{ended['message']}{called}"})
     if answer.status != "passed" or not (trespass := why_not_trusted(stage.runner)):
         return answer
     return answer.model_copy(update=trespass | {"timing": None})

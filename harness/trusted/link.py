@@ -22,7 +22,7 @@ from harness.isolation.tree import (
     thread_times,
     threads_of,
 )
-from harness.nouns.caller import USUAL, Caller
+from harness.nouns.caller import ENDED, USUAL, Caller
 from harness.nouns.devices import on_gpu
 from harness.nouns.errors import MachineError
 from harness.nouns.task import ScalarSpec
@@ -154,7 +154,8 @@ class RunnerLink:
         answered: Callable[[], None] | None = None,
         caller: Caller = USUAL,
     ) -> None:
-        """Have the entry called once on each of these slots, in order, by that caller.
+        """Have the entry called once on each of these slots, in order, by that caller: within `timeout_s`, times
+        its patience.
 
         `answered` is called when an answer has come, whatever it is, before it is read: a clock may hang on it. Where
         none does, the runner looks at what its library keeps.
@@ -165,13 +166,14 @@ class RunnerLink:
         if answered is None:
             order["look"] = True
         try:
-            answer = self._ask(order, "done", timeout_s, answered or (lambda: None))
+            answer = self._ask(order, "done", timeout_s * caller.patience, answered or (lambda: None))
         except CandidateFailedError as failure:
             said = f" It was called {caller.said}." if caller.said else ""
             raise CandidateFailedError(failure.status, failure.check, f"{failure.message}{said}") from failure
         if caller != USUAL:
             self._await_threads(threads)
-        self.called, self.calling_s = self.called + len(slots), self.calling_s + time.monotonic() - began
+        self.called += len(slots)
+        self.calling_s += (time.monotonic() - began) / caller.patience
         if answer != nonce:
             raise CandidateFailedError(
                 "refused", "protocol", "The runner answered a call that was not the one asked for."
@@ -318,7 +320,7 @@ class RunnerLink:
                 "timed_out", "hang", f"No answer within {timeout_s:.3g} s (the reference takes far less)."
             ) from error
         except ConnectionError as error:  # a closed channel among them
-            raise CandidateFailedError("crashed", "process", "The kernel's process ended during the call.") from error
+            raise CandidateFailedError("crashed", "process", ENDED) from error
         if "failed" in answer:
             check, message = _text(answer["failed"]) or "process", _text(answer.get("message", ""))[:2000]
             raise CandidateFailedError("refused" if check in _REFUSED else "crashed", check, message)

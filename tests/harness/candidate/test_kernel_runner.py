@@ -300,7 +300,7 @@ def test_calls_come_from_whom_the_order_says_and_the_next_ones_do_not(tmp_path):
                 left = len([*Path(f"/proc/{process.pid}/task").iterdir()])
             threads = caller.threads or usual
             said = memory.views[0]["y"].view(-1)[:3].tolist()
-            assert said == [threads, threads, caller.elsewhere or caller.together]
+            assert said == [threads, 1 if caller.nested else threads, caller.elsewhere or caller.together]
             assert left <= 2 * usual, "threads of a larger team are gone before the next call"
 
 
@@ -317,7 +317,15 @@ def test_who_called_is_told_with_a_failure(tmp_path):
             link.call([0], 20.0, caller=Caller(threads=8, elsewhere=True))
 
 
-@pytest.mark.parametrize("caller", [USUAL, Caller(threads=8), Caller(threads=8, elsewhere=True)])
+def test_a_large_team_has_more_time(tmp_path):
+    with linked() as (_, link):
+        shared(link)
+        link.load(str(library(tmp_path, "for (;;) usleep(1000);", **OPENMP)))
+        with pytest.raises(CandidateFailedError, match=r"No answer within 2\.5 s.* with 160 OpenMP"), link.running():
+            link.call([0], 0.5, caller=Caller(threads=160, elsewhere=True))
+
+
+@pytest.mark.parametrize("caller", [USUAL, Caller(threads=8), Caller(threads=8, elsewhere=True, nested=True)])
 def test_the_number_of_threads_is_left_as_each_caller_has_it(tmp_path, caller):
     with linked() as (_, link):
         shared(link)

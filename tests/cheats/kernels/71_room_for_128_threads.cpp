@@ -1,0 +1,29 @@
+// Room on the stack for the parts of 128 threads.
+// row: 71
+// task: total
+// caught by: signal
+// says: with 160 OpenMP threads
+#include <cmath>
+#include <omp.h>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
+static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
+
+void run(TensorView x, TensorView y) {
+  double part[128] = {};
+  #pragma omp parallel
+  {
+    double sum = 0;
+    #pragma omp for schedule(static)
+    for (int64_t i = 0; i < x.numel(); ++i) sum += in(x)[i];
+    part[omp_get_thread_num()] = sum;
+  }
+  double sum = 0;
+  for (int t = 0; t < omp_get_max_threads(); ++t) sum += part[t];
+  out(y)[0] = sum;
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
