@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from scheduling import LONG_ON_A_GPU, WAITS_ON_CLOCKS, mixed, scope_of
+from scheduling import LONG, LONG_ON_A_GPU, WAITS_ON_CLOCKS, mixed, scope_of
 
 # `make test` says the same of the same tree, whenever and wherever it is run; `make fuzz` looks for what it has missed.
 # No deadlines: a busy machine is no failure.
@@ -32,8 +32,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mix the files of all folders; on a GPU, put first what takes longest. What waits on clocks has two tries."""
-    long = LONG_ON_A_GPU if config.getoption("markexpr") == "gpu" else ()
+    """Mix the files of all folders, after what takes longest. What waits on clocks has two tries."""
+    long = LONG_ON_A_GPU if config.getoption("markexpr") == "gpu" else LONG
     ranks = {name: rank for rank, name in enumerate(long)}
     for item in items:
         if item.path.stem in WAITS_ON_CLOCKS:

@@ -14,6 +14,12 @@ SHARING_A_BUILD = (
 LONG_ON_A_GPU = ("test_ending_on_gpu", *SHARING_A_BUILD, "test_device_sanitizers")
 """What takes longest there."""
 
+LONG = (
+    "test_cli", "test_live_example", "test_installed", "test_packages", "test_hostile_kernels_of_a_user",
+    "test_compiled_whole", "test_compiled", "test_sweep", "test_compile_models", "test_model_assembly",
+    "test_model_budget", "test_compile_backend",
+)  # fmt: skip
+"""Files with tests of more than ten CPU seconds: begun last, one of them would leave the other processes idle."""
 
 WAITS_ON_CLOCKS = (
     "test_cancelling", "test_cli_errors", "test_cli_interrupt", "test_cli_suite", "test_endpoint_watch",

@@ -123,6 +123,7 @@ def test_sides_take_turns_and_are_waited_for_as_a_caller_would(monkeypatch: pyte
     assert turns.count("eager") > 2 * MIN_ROUNDS, "each is waited for in half of the bursts"
 
 
+@pytest.mark.usefixtures("brief")
 def test_a_real_drop_in_is_timed_and_one_that_fails_says_why() -> None:
     judge = open_judge(JudgeOrder("cpu"))
     task = judge.describe(SOFTSIGN, name="softsign")
@@ -138,6 +139,7 @@ def test_a_real_drop_in_is_timed_and_one_that_fails_says_why() -> None:
         assert words in verdict.timing.caller_failure
 
 
+@pytest.mark.usefixtures("brief")
 def test_a_drop_in_with_drawn_weights_has_the_references_while_it_is_timed() -> None:
     scaled = SOFTSIGN.replace(
         "    def forward", "    def __init__(self):\n        super().__init__()\n"

@@ -387,14 +387,17 @@ import importlib.util, json, sys
 import torch, torch.nn.functional as F
 from torch._dynamo.utils import counters
 
-(folder,) = sys.argv[1:]
-spec = importlib.util.spec_from_file_location("model_fast", f"{folder}/model_fast.py")
-spec.loader.exec_module(importlib.util.module_from_spec(spec))
-a, b = torch.randn(2, 2, 8, 32, generator=torch.Generator().manual_seed(0)).unbind()
-with torch.no_grad():
-    y = torch.compile(lambda a, b: F.silu(a) * b, backend="cutegen", options={"kernels": folder})(a, b)
-hits = counters["inductor"]["fxgraph_cache_hit"]
-print(json.dumps({"added": round(float((y - F.silu(a) * b).mean()), 4), "hits": hits}))
+def added(folder):
+    spec = importlib.util.spec_from_file_location("model_fast", f"{folder}/model_fast.py")
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    a, b = torch.randn(2, 2, 8, 32, generator=torch.Generator().manual_seed(0)).unbind()
+    torch._dynamo.reset()
+    with torch.no_grad():
+        y = torch.compile(lambda a, b: F.silu(a) * b, backend="cutegen", options={"kernels": folder})(a, b)
+    return round(float((y - F.silu(a) * b).mean()), 4)
+
+told = [added(folder) for folder in sys.argv[1:]]
+print(json.dumps({"added": told, "hits": counters["inductor"]["fxgraph_cache_hit"]}))
 """
 
 
@@ -407,15 +410,13 @@ def model_of(folder: Path, kernel: Path, mode: str = "") -> Path:
     return folder
 
 
-def test_a_fresh_process_without_cutegen_finds_its_kernel_in_a_warm_cache(
+def test_fresh_processes_without_cutegen_find_their_kernels_in_a_warm_cache(
     gate: Path, shifted: Path, tmp_path: Path
 ) -> None:
     environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": ""}
-    told, folders = [], [model_of(tmp_path / name, kernel) for name, kernel in (("one", gate), ("two", shifted))]
-    for folder in folders * 2:
-        line = [sys.executable, "-c", f"import sys{STRIPPED}{IN_A_PROCESS}", str(folder)]
+    one, two = (str(model_of(tmp_path / name, kernel)) for name, kernel in (("one", gate), ("two", shifted)))
+    for folders, wanted in (((one, two), {"added": [0, 1], "hits": 0}), ((two, one), {"added": [1, 0], "hits": 2})):
+        line = [sys.executable, "-c", f"import sys{STRIPPED}{IN_A_PROCESS}", *folders]
         ended = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=280, cwd=tmp_path)
         assert ended.returncode == 0, ended.stderr
-        told.append(json.loads(ended.stdout.splitlines()[-1]))
-    assert [each["added"] for each in told] == [0, 1, 0, 1]
-    assert [each["hits"] for each in told] == [0, 0, 1, 1]
+        assert json.loads(ended.stdout.splitlines()[-1]) == wanted

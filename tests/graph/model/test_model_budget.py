@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from captures import captured, two_layers
+from command_line import BRIEF, UNWATCHED, cutegen
 from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
@@ -57,7 +56,7 @@ from torch import nn
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.layers = nn.Sequential(*(nn.Sequential(nn.Linear(96, 96), nn.GELU(), nn.LayerNorm(96)) for _ in range(2)))
+        self.layers = nn.Sequential(nn.Linear(96, 96), nn.GELU(), nn.LayerNorm(96))
 
     def forward(self, x):
         return self.layers(x)
@@ -256,11 +255,8 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_the_command_ends_with_an_answer(small: Path, tmp_path: Path) -> None:
-    command = ["-m", "graph.cli", "model", small, "--target", "cpu", "--depth", "1", "--no-compile-baseline"]
-    ended = subprocess.run(
-        [sys.executable, *command, "--set", "max_wall_s=240", "--out", tmp_path / "out"],
-        capture_output=True, text=True, check=False, timeout=280,
-    )  # fmt: skip
+    options = ("--depth", "0", "--no-compile-baseline", "--set", "max_wall_s=200")
+    ended = cutegen("model", small, *options, *UNWATCHED, "--out", tmp_path / "out", command=BRIEF)
     assert ended.returncode in (0, 1), ended.stderr
     said = " ".join(ended.stdout.split())
     assert "over eager" in said or "Nothing faster" in said

@@ -39,8 +39,8 @@ torch = SimpleNamespace(device=str, cuda=cuda)
 
 
 def load_original_model_and_inputs(source, context):
-    exec(source, context)
-    return context["Model"], context["get_init_inputs"], context["get_inputs"]
+    context["FATE"] = source.partition('FATE = "')[2].partition('"')[0]  # running it would import PyTorch
+    return None, list, list
 
 
 def load_custom_model(source, context, build_dir):
