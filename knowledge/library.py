@@ -13,7 +13,8 @@ from itertools import islice
 from typing import Literal
 
 from harness.nouns.devices import on_gpu
-from knowledge.compiler.kernels.source import Exemplar, load, names
+from knowledge.compiler.kernels.source import Exemplar
+from knowledge.compiler.search.exemplars import load, names
 from knowledge.topics import Topic
 
 Target = Literal["cpu", "cuda"]

@@ -29,7 +29,7 @@ from harness.targets.select import resolve_target
 from harness.tasks.describing import describe_task
 from harness.tasks.robust_folder import is_robust_folder
 from harness.wire.entry import stub
-from knowledge.compiler.kernels.source import representative
+from knowledge.compiler.search.exemplars import representative
 from nodes.assessment import Diagnosis
 from nodes.models.playbook import PlaybookModel
 from nodes.models.replay import Exchange, ReplayModel

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 from harness.nouns.devices import on_gpu
 from harness.profile.render import render
 from knowledge import library
-from knowledge.compiler.kernels.source import Exemplar, representative
+from knowledge.compiler.kernels.source import Exemplar
+from knowledge.compiler.search.exemplars import representative
 from knowledge.topics import topics_of
 from nodes.assessment import Assessment, Diagnosis
 from nodes.history import failed_elsewhere, led_to, optimizations, over_the_first, said_by_user, say_in_vain, tried_from

@@ -13,7 +13,8 @@ from harness.building.lean_headers import FOLDER, suffices, write_lean_headers
 from harness.building.toolchain import cuda_compiler, headers, host_compiler
 from harness.nouns.errors import MachineError
 from knowledge.compiler.kernels import source
-from knowledge.compiler.kernels.source import PROCESSOR, Exemplar, load, names, representative
+from knowledge.compiler.kernels.source import PROCESSOR, Exemplar
+from knowledge.compiler.search.exemplars import load, names, representative
 
 ARCHITECTURES = ("sm_80", "sm_90a")
 OP_CLASSES = ("gemm", "elementwise", "reduction", "other")
@@ -42,15 +43,15 @@ def exemplar(text: str = EXEMPLAR) -> Exemplar:
 def test_header_is_read_as_a_sentence_and_facts(tmp_path, monkeypatch):
     (tmp_path / "sums.cu").write_text(EXEMPLAR)
     monkeypatch.setattr("knowledge.compiler.kernels.source._FOLDER", tmp_path)
-    loaded = load("sums")
-    assert names() == ("sums",)
+    loaded = source.load("sums")
+    assert source.names() == ("sums",)
     assert loaded.computes == "Sums: here of two, in float32."
     assert dict(loaded.facts) == {
         "op class": "reduction", "architecture": "sm_80", "shared memory": "4 x 4 = 16 bytes, and no more",
     }  # fmt: skip
     (tmp_path / "sums.cu").write_text(EXEMPLAR.replace("op class", "kind"))
     with pytest.raises(ValueError, match="op class"):
-        load("sums")
+        source.load("sums")
 
 
 def test_a_kernel_that_shares_sections_with_others_is_loaded_whole(tmp_path, monkeypatch):
@@ -60,28 +61,29 @@ def test_a_kernel_that_shares_sections_with_others_is_loaded_whole(tmp_path, mon
     (tmp_path / "powers.cpp").write_text(header.replace("Sums", "Powers") + "// knobs: as in products.cu\n")
     (tmp_path / "roots.cpp").write_text(header.replace("Sums", "Roots") + "// knobs: as in powers.cpp\n")
     monkeypatch.setattr("knowledge.compiler.kernels.source._FOLDER", tmp_path)
-    assert load("products").text == header.replace("Sums", "Products") + knobs + "int z = 3;\n"
-    assert load("products").computes == "Products: here of two, in float32."
-    assert load("powers").text == header.replace("Sums", "Powers") + knobs
-    assert load("roots").text == header.replace("Sums", "Roots") + knobs
+    assert source.load("products").text == header.replace("Sums", "Products") + knobs + "int z = 3;\n"
+    assert source.load("products").computes == "Products: here of two, in float32."
+    assert source.load("powers").text == header.replace("Sums", "Powers") + knobs
+    assert source.load("roots").text == header.replace("Sums", "Roots") + knobs
     (tmp_path / "roots.cpp").write_text(header + "// begin _own\nint r = 2;\n// end _own\n")
     (tmp_path / "powers.cpp").write_text(header + "// _own: as in roots.cpp\n")
-    assert load("powers").text == load("roots").text == header + "int r = 2;\n"
+    assert source.load("powers").text == source.load("roots").text == header + "int r = 2;\n"
     (tmp_path / "products.cu").write_text(header + "// more: as in sums.cu\n")
     with pytest.raises(ValueError, match="no section 'more'"):
-        load("products")
+        source.load("products")
     (tmp_path / "products.cu").write_text(header + "// knobs: as in nothing.cu\n")
     with pytest.raises(ValueError, match="no exemplar 'nothing'"):
-        load("products")
+        source.load("products")
 
 
 def test_no_section_is_written_twice():
     files = {path.stem: path.read_text() for path in Path(source.__file__).parent.glob("*.c*")}
-    assert sorted(files) == list(names())
+    assert sorted(files) == list(source.names())
     written: dict[str, list[str]] = {}
     for name, text in files.items():
         for section, body in re.findall(r"^// begin (\w+)\n(.*?)^// end", text, re.MULTILINE | re.DOTALL):
-            written.setdefault(body, []).append(f"{section} of {name}")
+            if body:
+                written.setdefault(body, []).append(f"{section} of {name}")
     assert len(written) > len(files)
     assert not [places for places in written.values() if len(places) > 1]
 
@@ -148,6 +150,7 @@ def test_header_and_shapes(name):
     begun = re.findall(r"^// begin (\w+)$", kernel.text, re.MULTILINE)
     assert begun == re.findall(r"^// end (\w+)$", kernel.text, re.MULTILINE)
     assert {"header", "entry"} <= set(begun) and len(set(begun)) == len(begun)
+    assert "TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);" in kernel.section("entry"), "a frame that nothing fills"
     assert not [line for line in kernel.text.splitlines() if len(line) > 120]
     bare = [line for line in kernel.text.splitlines() if re.match(r"\s+Tensor \w+ =", line) and "// (" not in line]
     assert len(bare) <= 1, bare

@@ -5,7 +5,8 @@ sentence on what the kernel computes; its indented lines are facts, `//   name: 
 
 What several kernels share is written once: a line `// NAME: as in FILE.cu` stands for that section of the other kernel,
 and is loaded as the section itself. Where the name begins with `_` the section is no recipe's: it is loaded without its
-marks. Kernels for a GPU are `.cu` files, those for the processor `.cpp`.
+marks. Sections without a line are a recipe's to fill: `search/exemplars.py` has the whole kernel. Kernels for a GPU are
+`.cu` files, those for the processor `.cpp`.
 """
 
 from __future__ import annotations
@@ -26,15 +27,6 @@ _ARCHITECTURE = re.compile(r"sm_(?P<number>\d+)(?P<suffix>[af]?)")
 
 PROCESSOR = "cpu"
 """The processor, where an architecture is asked for: whichever it is, for g++ compiles for the one at hand."""
-
-# For each class of operation what a prompt shows, the best that runs first and the plainest last. What has no class
-# mostly reduces or streams: on a processor one kernel shows both, on a GPU there is no room for one that reduces.
-_REPRESENTATIVES: Mapping[str, tuple[str, ...]] = {
-    "gemm": ("gemm_wgmma_3xtf32", "gemm_3xtf32", "gemm_simt", "cpu_gemm", "cpu_gemm_plain"),
-    "elementwise": ("pointwise", "cpu_pointwise"),
-    "reduction": ("softmax", "layer_norm", "cpu_softmax"),
-    "other": ("pointwise", "cpu_softmax"),
-}
 
 
 @dataclass(frozen=True)
@@ -93,19 +85,16 @@ def names() -> tuple[str, ...]:
 
 def load(name: str) -> Exemplar:
     """One exemplar. Raises ValueError where there is none of that name, or its header is incomplete."""
-    text = _UNMARKED.sub("", _whole(name))
+    return read(name, _UNMARKED.sub("", _whole(name)))
+
+
+def read(name: str, text: str) -> Exemplar:
+    """A kernel's text as an exemplar. Raises ValueError where its header is incomplete."""
     computes, facts = _read_header(_find(text, "header")[2])
     missing = {"op class", "architecture"} - facts.keys()
     if missing:
         raise ValueError(f"The header of {name} does not tell its {' and '.join(sorted(missing))}.")
     return Exemplar(name, text, computes, MappingProxyType(facts))
-
-
-def representative(op_class: str, architecture: str, *, plain: bool = False) -> Exemplar | None:
-    """The exemplar that a prompt shows for a class of operation: the best that runs there, or the plainest."""
-    candidates = [load(name) for name in _REPRESENTATIVES.get(op_class, ())]
-    running = [exemplar for exemplar in candidates if exemplar.runs_on(architecture)]
-    return running[-1 if plain else 0] if running else None
 
 
 def _files() -> dict[str, Path]:

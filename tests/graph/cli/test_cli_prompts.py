@@ -18,7 +18,7 @@ from graph.cli.prompts import H200, LIMITS, PROCESSOR, later_requests, prompt_of
 from harness.nouns.candidate import TargetName
 from harness.nouns.task import OpClass, Task
 from harness.tasks.describing import describe_task
-from knowledge.compiler.kernels.source import load
+from knowledge.compiler.search.exemplars import load
 from nodes.request import Request
 from nodes.turn.prompt_size import estimated_tokens
 

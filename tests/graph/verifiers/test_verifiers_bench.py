@@ -33,7 +33,7 @@ from harness.nouns.errors import UserError
 from harness.nouns.task import Task
 from harness.nouns.verdict import Verdict
 from harness.wire.stopping import pause
-from knowledge.compiler.kernels.source import load, names
+from knowledge.compiler.search.exemplars import load, names
 from nodes.settings import Settings
 from tools.judges import open_judge
 from tools.opinions import Opinion, Verifier

@@ -29,16 +29,7 @@ using Index = int;
 
 // layer_norm: 67 lines
 
-namespace math {
-// The larger one; NaN where either is NaN.
-template <class V> __device__ inline V maximum(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
-template <> __device__ inline float maximum(float a, float b) {
-  float result;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-  return result;
-}
-}  // namespace math
-
+// softmax: 10 lines
 __device__ inline void sweep0(float rA, float& rAmax0) {
   float const v1 = rA;  // aten.to.dtype
   rAmax0 = v1;

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
-from knowledge.compiler.kernels import source
+from knowledge.compiler.search import exemplars
 from nodes.assessment import Diagnosis
 from nodes.turn.answers import (
     MAX_ECHO_CHARS,
@@ -461,9 +461,9 @@ def test_whatever_is_no_sentence_comes_through_unchanged(code: str) -> None:
         assert answer == Written(source=f"{code}\n", move="x")
 
 
-@pytest.mark.parametrize("name", source.names())
+@pytest.mark.parametrize("name", exemplars.names())
 def test_no_line_of_a_real_kernel_is_taken_for_prose_or_a_diff(name: str) -> None:
-    text = source.load(name).text
+    text = exemplars.load(name).text
     assert kernel(f"MOVE: x\n```cpp\n{text}```") == Written(source=text, move="x")
 
 

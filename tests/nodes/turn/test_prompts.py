@@ -15,7 +15,7 @@ from harness.nouns.verdict import Busy, HeadToHead, Interval
 from harness.trusted.feeding import _said, _Special
 from harness.trusted.jobs.judging import raise_if_wrong
 from harness.trusted.link import WrongError
-from knowledge.compiler.kernels.source import load
+from knowledge.compiler.search.exemplars import load
 from nodes.assessment import Diagnosis
 from nodes.models.local import request_of
 from nodes.prompt_words import split

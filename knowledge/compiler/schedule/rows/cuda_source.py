@@ -16,6 +16,31 @@ from knowledge.compiler.schedule.rows.cuda_sweeps import FLUSH, walk
 from knowledge.compiler.schedule.rows.cuda_text import CudaRowText
 from knowledge.compiler.schedule.rows.text import Sweep
 
+RUNNING = """\
+// The largest so far, and the sum of e^(x - largest).
+template <class T, class S>
+struct Running {
+  T largest;
+  S sum;
+};
+
+template <class T, class S>
+__device__ inline Running<T, S> exchanged(Running<T, S> running, int mask) {
+  return {exchanged(running.largest, mask), exchanged(running.sum, mask)};
+}
+
+struct JoinRunning {
+  template <class T, class S>
+  __device__ Running<T, S> operator()(Running<T, S> a, Running<T, S> b) const {
+    T const largest = math::maximum(a.largest, b.largest);
+    // Equal ones are not subtracted: both may be -inf.
+    S const sum_a = a.largest == largest ? a.sum : a.sum * S(std::exp(a.largest - largest));
+    S const sum_b = b.largest == largest ? b.sum : b.sum * S(std::exp(b.largest - largest));
+    return {largest, sum_a + sum_b};
+  }
+};
+"""
+
 
 def joins(program: RowProgram) -> bool:
     """Whether a first sweep finds one maximum and the sum below it, and nothing else."""
@@ -28,7 +53,7 @@ class OnlineRowText(CudaRowText):
 
     def functions_text(self) -> list[str]:
         """The sweeps' arithmetic and the join."""
-        return [*self.functions, *load("softmax_online").section("running").splitlines()]
+        return [*self.functions, *RUNNING.splitlines()]
 
     def _results(self, sweep: Sweep) -> list[tuple[str, Node]]:
         """Of the first sweep the maximum's operand alone: the sum is made from that."""
