@@ -39,6 +39,7 @@ using namespace cute;
 
 // begin problem
 using T = bfloat16_t;               // or half_t, float
+// begin _sizes
 constexpr int Heads = 128;          // of Q, all batches together
 constexpr int Rows = 4096;          // of Q
 constexpr int Keys = 4096;          // rows of K and V
@@ -50,6 +51,7 @@ constexpr int Diagonal = 0;
 constexpr bool Windowed = false;    // a row sees the keys from row + First on
 constexpr int First = 0;
 constexpr bool Safe = true;         // a row that sees no key is 0 instead of NaN
+// end _sizes
 constexpr bool Plain = true;        // there are no terms: a score is the product times the scale
 using StridesQ = Stride<Int<128>, _1>;  // of a row, and of a column
 using StridesK = Stride<Int<128>, _1>;

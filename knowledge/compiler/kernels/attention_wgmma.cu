@@ -20,9 +20,7 @@
 #include <cute/arch/cluster_sm90.hpp>
 #include <cute/arch/copy_sm90.hpp>
 #include <cute/arch/copy_sm90_tma.hpp>
-#include <cute/arch/mma_sm90.hpp>
-#include <cutlass/arch/barrier.h>
-#include <cutlass/arch/reg_reconfig.h>
+// _hopper: as in gemm_wgmma_16bit.cu
 
 // A function that stays one keeps what wgmma adds to in memory, and waits for each product: 20 times as long.
 #define INLINED __attribute__((always_inline))
@@ -34,17 +32,7 @@ using namespace cute;
 
 // begin problem
 using T = bfloat16_t;               // or half_t
-constexpr int Heads = 128;          // of Q, all batches together
-constexpr int Rows = 4096;          // of Q
-constexpr int Keys = 4096;          // rows of K and V
-constexpr int Inner = 128;          // columns of Q and K
-constexpr int Outer = 128;          // columns of V
-constexpr float Scale = 0.08838834764831845f;  // of the scores, above 0
-constexpr bool Causal = false;      // a row sees the keys up to row + Diagonal
-constexpr int Diagonal = 0;
-constexpr bool Windowed = false;    // a row sees the keys from row + First on
-constexpr int First = 0;
-constexpr bool Safe = true;         // a row that sees no key is 0 instead of NaN
+// _sizes: as in attention.cu
 using StridesO = Stride<Int<128>, _1>;  // of a row, and of a column
 
 // Where an operand's heads are: its first element, and up to two coordinates' extents and steps beside that of a row.
@@ -103,10 +91,7 @@ struct Shared {
   alignas(1024) T V[Stages * SizeV];
   uint64_t fullQ[Warpgroups], emptyQ[Warpgroups], fullK[Stages], emptyK[Stages], fullV[Stages], emptyV[Stages];
 };
-constexpr int SharedBytes = sizeof(Shared);
-
-using Full = cutlass::arch::ClusterTransactionBarrier;
-using Empty = cutlass::arch::ClusterBarrier;
+// _barriers: as in gemm_wgmma_16bit.cu
 
 // Place in a ring of stages, and the parity of its round.
 struct Stage {

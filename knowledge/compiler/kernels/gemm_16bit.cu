@@ -15,10 +15,7 @@
 #include <cute/atom/mma_atom.hpp>
 #include <cute/atom/copy_atom.hpp>
 
-// Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
-namespace product {
-
-using namespace cute;
+// _product: as in gemm_simt.cu
 
 // begin problem
 using T = half_t;  // or bfloat16_t

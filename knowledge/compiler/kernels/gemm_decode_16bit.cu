@@ -17,10 +17,7 @@
 #include <cute/arch/mma_sm90.hpp>
 #include <cutlass/arch/barrier.h>
 
-// Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
-namespace product {
-
-using namespace cute;
+// _product: as in gemm_simt.cu
 
 // begin problem
 using T = half_t;  // or bfloat16_t
@@ -55,10 +52,7 @@ struct Shared {
   float sums[BLK_N::value * BLK_M::value];  // (BLK_M,BLK_N)
   uint64_t full[Stages], empty[Stages];
 };
-constexpr int SharedBytes = sizeof(Shared);
-
-using Full = cutlass::arch::ClusterTransactionBarrier;
-using Empty = cutlass::arch::ClusterBarrier;
+// _barriers: as in gemm_wgmma_16bit.cu
 
 // copies: as in gemm_wgmma_16bit.cu
 

@@ -26,12 +26,7 @@
 #include <cute/arch/copy_sm80.hpp>
 #include <cute/arch/mma_sm80.hpp>
 #include <cute/tensor.hpp>
-#include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/error.h>
-#include <tvm/ffi/extra/c_env_api.h>
-#include <tvm/ffi/function.h>
-
-#define UNROLL _Pragma("unroll")
+// _interface: as in pointwise.cu
 // end includes
 
 using namespace cute;

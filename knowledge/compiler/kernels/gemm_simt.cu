@@ -20,10 +20,12 @@
 #include <tvm/ffi/function.h>
 // end includes
 
+// begin _product
 // Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
 namespace product {
 
 using namespace cute;
+// end _product
 using T = float;
 
 // begin problem

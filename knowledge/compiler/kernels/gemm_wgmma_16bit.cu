@@ -23,14 +23,13 @@
 #include <cute/arch/cluster_sm90.hpp>
 #include <cute/arch/copy_sm90.hpp>
 #include <cute/arch/copy_sm90_tma.hpp>
+// begin _hopper
 #include <cute/arch/mma_sm90.hpp>
 #include <cutlass/arch/barrier.h>
 #include <cutlass/arch/reg_reconfig.h>
+// end _hopper
 
-// Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
-namespace product {
-
-using namespace cute;
+// _product: as in gemm_simt.cu
 
 // problem: as in gemm_16bit.cu
 
@@ -97,12 +96,15 @@ struct Shared {
   alignas(1024) T C[TensorStore ? Warpgroups * Panels * Panel : 8];
   uint64_t full[Stages], empty[Stages], turn[Warpgroups];
 };
+// begin _barriers
 constexpr int SharedBytes = sizeof(Shared);
 
 using Full = cutlass::arch::ClusterTransactionBarrier;
 using Empty = cutlass::arch::ClusterBarrier;
+// end _barriers
 
 // begin copies
+// begin _stage
 // Place in the ring of stages, and the parity of its round.
 struct Stage {
   int index = 0, phase = 0;
@@ -113,6 +115,7 @@ struct Stage {
     index = at % Stages;
   }
 };
+// end _stage
 
 // The box at (row, k) of an operand into shared memory, where Shares > 1 of all blocks of the cluster.
 template <class X, int Shares>

@@ -21,14 +21,9 @@
 // includes: as in gemm_simt.cu
 #include <cute/arch/cluster_sm90.hpp>
 #include <cute/arch/copy_sm90_tma.hpp>
-#include <cute/arch/mma_sm90.hpp>
-#include <cutlass/arch/barrier.h>
-#include <cutlass/arch/reg_reconfig.h>
+// _hopper: as in gemm_wgmma_16bit.cu
 
-// Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
-namespace product {
-
-using namespace cute;
+// _product: as in gemm_simt.cu
 using T = float;
 
 // problem: as in gemm_simt.cu
@@ -154,10 +149,7 @@ struct Shared {
   T B[Stages * OperandB::size];
   uint64_t full[Stages], empty[Stages];
 };
-constexpr int SharedBytes = sizeof(Shared);
-
-using Full = cutlass::arch::ClusterTransactionBarrier;
-using Empty = cutlass::arch::ClusterBarrier;
+// _barriers: as in gemm_wgmma_16bit.cu
 
 // Part `rank` of a tile into every block of the cluster, at the same address and onto the same barrier.
 CUTE_DEVICE void copy_part(T const* from, T* to, uint64_t* barrier, int elements, int rank) {

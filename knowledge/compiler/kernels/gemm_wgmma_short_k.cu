@@ -17,14 +17,9 @@
 #include <cute/arch/copy_sm90.hpp>
 #include <cute/arch/copy_sm90_desc.hpp>
 #include <cute/arch/copy_sm90_tma.hpp>
-#include <cute/arch/mma_sm90.hpp>
-#include <cutlass/arch/barrier.h>
-#include <cutlass/arch/reg_reconfig.h>
+// _hopper: as in gemm_wgmma_16bit.cu
 
-// Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
-namespace product {
-
-using namespace cute;
+// _product: as in gemm_simt.cu
 using T = float;
 
 // begin problem
@@ -67,21 +62,9 @@ struct Shared {
   alignas(1024) T C[Warpgroups * Panels * Panel];
   uint64_t full[Stages], empty[Stages], rows, turn[Warpgroups];
 };
-constexpr int SharedBytes = sizeof(Shared);
+// _barriers: as in gemm_wgmma_16bit.cu
 
-using Full = cutlass::arch::ClusterTransactionBarrier;
-using Empty = cutlass::arch::ClusterBarrier;
-
-// Place in the ring of stages, and the parity of its round.
-struct Stage {
-  int index = 0, phase = 0;
-
-  CUTE_DEVICE void next(int count = 1) {
-    int const at = index + count;
-    phase ^= at / Stages & 1;
-    index = at % Stages;
-  }
-};
+// _stage: as in gemm_wgmma_16bit.cu
 
 // Where a block's tiles begin, counted along the strips of C and from one strip to the next.
 CUTE_DEVICE int share(int block) { return int(Works * block / gridDim.x); }

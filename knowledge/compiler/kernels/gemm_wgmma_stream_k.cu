@@ -17,14 +17,9 @@
 //     where the last wave is nearly full it loses: 16384 x 2048 x 768, 0.556 (0.529, 1.04)
 // end header
 // includes: as in gemm_simt.cu
-#include <cute/arch/mma_sm90.hpp>
-#include <cutlass/arch/barrier.h>
-#include <cutlass/arch/reg_reconfig.h>
+// _hopper: as in gemm_wgmma_16bit.cu
 
-// Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
-namespace product {
-
-using namespace cute;
+// _product: as in gemm_simt.cu
 using T = float;
 
 // problem: as in gemm_simt.cu

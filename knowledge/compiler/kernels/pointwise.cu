@@ -11,20 +11,24 @@
 // end header
 
 // begin includes
+// begin _standard
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
 #include <type_traits>
+// end _standard
 
 #include <cute/tensor.hpp>
+// begin _interface
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
 
 #define UNROLL _Pragma("unroll")
+// end _interface
 // end includes
 
 using namespace cute;

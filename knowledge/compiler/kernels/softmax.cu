@@ -14,24 +14,14 @@
 // end header
 
 // begin includes
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <initializer_list>
-#include <limits>
-#include <type_traits>
+// _standard: as in pointwise.cu
 
 #include <cute/tensor.hpp>
 #include <cute/arch/cluster_sm90.hpp>
 #include <cute/arch/copy_sm90_desc.hpp>
 #include <cute/arch/copy_sm90_tma.hpp>
 #include <cutlass/arch/barrier.h>
-#include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/error.h>
-#include <tvm/ffi/extra/c_env_api.h>
-#include <tvm/ffi/function.h>
-
-#define UNROLL _Pragma("unroll")
+// _interface: as in pointwise.cu
 // end includes
 
 using namespace cute;
