@@ -1,4 +1,4 @@
-"""`cutegen ablate`: the same task with the profiler's gate at several depths, and one figure of what came of it."""
+"""`cutegen ablate`: a task with the profiler's gate at several depths, or several numbers of lessons, in one figure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graph.cli.options import Ablate
 from graph.cli.settings import none_with_resume, option_of, require_same, settings_of
 from graph.driving.loop import drive
 from graph.pages.ablation_page import ablation_of, write
-from graph.runs.ablation import Ablation, begin_ablation, reopen_ablation
+from graph.runs.ablation import Ablation, Varied, begin_ablation, reopen_ablation
 from graph.runs.folder import Manifest, RunFolder
 from graph.runs.progress import Terminal
 from graph.runs.tables import Sheet, drawn
@@ -37,7 +37,7 @@ def run(options: Ablate) -> int:
         terminal.stop()
         note_way_on(error, f"Go on with: cutegen ablate --resume {shlex.quote(short(path))}")
         raise
-    ablation = ablation_of(records)
+    ablation = ablation_of(records, [folder for folder, _ in runs])
     write(path, ablation)
     _show(ablation, path, terminal.console, as_json=options.json)
     if any(record.outcome not in ("improved", "nothing_faster") for record in records):
@@ -45,13 +45,13 @@ def run(options: Ablate) -> int:
     return IMPROVED if any(record.outcome == "improved" for record in records) else NOTHING_FASTER
 
 
-def gates(text: str) -> tuple[int, ...]:
-    """The depths of "1,11", each once. Raises `UserError`."""
+def gates(text: str, option: str = "--profile-from", what: str = "depths") -> tuple[int, ...]:
+    """The numbers of "1,11", each once. Raises `UserError`."""
     parts = [part.strip() for part in text.split(",")]
-    depths = tuple(int(part) for part in parts if part.isdecimal())
-    if len(set(depths)) < len(parts):
-        raise UserError(f"--profile-from {text!r} names no depths.", "Write them as 1,11, each once.")
-    return depths
+    numbers = tuple(int(part) for part in parts if part.isdecimal())
+    if len(set(numbers)) < len(parts):
+        raise UserError(f"{option} {text!r} names no {what}.", "Write them as 1,11, each once.")
+    return numbers
 
 
 def _fresh(options: Ablate) -> tuple[Path, list[tuple[RunFolder, Manifest]]]:
@@ -60,7 +60,10 @@ def _fresh(options: Ablate) -> tuple[Path, list[tuple[RunFolder, Manifest]]]:
     settings = settings_of(options.settings)
     require_models(settings, option_of(options.settings), unattended="An ablation")
     choose_target(settings.target, settings.device)  # before there is a folder
-    return begin_ablation(find_task(options.task, options.scale), settings, gates(options.profile_from), options.out)
+    by_lessons = options.by_lessons
+    values = gates(by_lessons, "--by-lessons", "numbers") if by_lessons is not None else gates(options.profile_from)
+    varied: Varied = "profile_from" if by_lessons is None else "lessons"
+    return begin_ablation(find_task(options.task, options.scale), settings, values, options.out, varied)
 
 
 def _again(options: Ablate, path: Path) -> tuple[Path, list[tuple[RunFolder, Manifest]]]:
@@ -79,8 +82,9 @@ def _show(ablation: Ablation, path: Path, console: Console, *, as_json: bool) ->
         best = schedule.best
         speedup = f"{best.speedup:.2f}x ({best.told})" if best else "no kernel"
         judged, profiles = str(len(schedule.points)), str(schedule.profiles)
-        lines.append((str(schedule.profile_from), speedup, str(schedule.depth), judged, profiles))
-    head = ("profile from depth", "best", "depth", "judged", "profiles")
+        asked = str(schedule.asked_tokens or "")
+        lines.append((str(schedule.value), speedup, str(schedule.depth), judged, profiles, asked))
+    head = (ablation.column, "best", "depth", "judged", "profiles", "tokens asked")
     console.print()
     console.print(drawn(Sheet("", head, tuple(lines))))
     if ablation.noise:

@@ -106,7 +106,7 @@ def bench(options: of.Bench) -> int:
 
 @command("ablate", of.Ablate)
 def ablate(options: of.Ablate) -> int:
-    """Run TASK with the profiler's gate at several depths, and draw the trajectories side by side."""
+    """Run TASK with the profiler's gate at several depths, or several numbers of lessons, and draw the trajectories."""
     from graph.cli.ablate import run
 
     return run(options)

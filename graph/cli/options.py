@@ -187,6 +187,10 @@ class Ablate:
         str | None, typer.Argument(help="A task file, or one of a suite, as level1:8.", show_default=False)
     ] = None
     profile_from: Annotated[str, typer.Option(help="The depths from which a profile is shown.")] = "1,11"
+    by_lessons: Annotated[
+        str | None,
+        typer.Option(help="Instead: how many lessons of other runs are shown, as 0,3.", show_default=False),
+    ] = None
     scale: Scale = 1.0
     settings: AblationSettings
     out: Annotated[Path | None, typer.Option(help="Folder of the results.", show_default="runs/ablate-<task>-<id>")] = (

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from graph.pages.charts import Axis, drawing, label_at
 from graph.pages.report import filled_in
-from graph.runs.ablation import FOLDER, Ablation, Point, Schedule, schedule_of
-from graph.runs.folder import replace_file
+from graph.runs.ablation import Ablation, Point, Schedule, schedule_of
+from graph.runs.folder import RunFolder, replace_file
 from graph.runs.record import RunRecord
 from graph.runs.suite_record import shapes_of
 from harness.judging.roofline_bound import floor_ms
@@ -20,8 +20,8 @@ from harness.nouns.device_facts import DeviceFacts
 from tools.judges import choose_target
 
 
-def ablation_of(records: list[RunRecord]) -> Ablation:
-    """The runs of one task as one value."""
+def ablation_of(records: list[RunRecord], folders: Sequence[RunFolder | None] = ()) -> Ablation:
+    """The runs of one task as one value; their folders tell what they differ in, and how much was asked."""
     first = records[0]
     timing = next((record.timing for record in records if record.timing), None)
     target = first.candidates and next(iter(first.candidates.values())).target
@@ -33,7 +33,7 @@ def ablation_of(records: list[RunRecord]) -> Ablation:
         device=facts.device,
         baseline=timing.baseline if timing else "eager",
         at_best=next(filter(None, (_at_best(record, facts) for record in records)), None),
-        schedules=tuple(schedule_of(record) for record in records),
+        schedules=tuple(schedule_of(*each) for each in zip(records, folders or [None] * len(records), strict=True)),
     )
 
 
@@ -54,7 +54,7 @@ def render(ablation: Ablation) -> str:
     """The page: the figure and what stands behind it."""
     speedups = [schedule.best.speedup or 1.0 for schedule in ablation.schedules if schedule.best]
     longest = ablation.at_best or max([1.0, *speedups])
-    values = {"ablation": ablation, "figure": figure(ablation), "longest": longest, "folder": FOLDER}
+    values = {"ablation": ablation, "figure": figure(ablation), "longest": longest}
     return filled_in("ablation.html.j2", values)
 
 
@@ -143,8 +143,9 @@ class Panel:
         schedule = self.schedule
         seen = f"{schedule.profiles} profiles read" if schedule.profiles != 1 else "1 profile read"
         gate = seen if schedule.profiles else f"gate not reached: the run ended at depth {schedule.depth}"
+        name = schedule.named[:1].upper() + schedule.named[1:]
         parts = [
-            label_at(self.start, TOP - 26, f"Profile from depth {schedule.profile_from}", "head"),
+            label_at(self.start, TOP - 26, name, "head"),
             label_at(self.start, TOP - 9, gate, "gatename"),
         ]
         best = schedule.best
@@ -212,7 +213,7 @@ def figure(ablation: Ablation) -> Markup:
         parts += Panel(schedule, y, start, start + width, most, apart=apart).parts()
     if any(point.speedup is None for schedule in schedules for point in schedule.points):
         parts.append(label_at(LEFT - 8, HEIGHT - BOTTOM + LANE / 2 + 4, "failed", "end tick"))
-    return drawing(parts, WIDTH, HEIGHT, f"Speed-up over {ablation.baseline} under each profiling schedule", alone=True)
+    return drawing(parts, WIDTH, HEIGHT, f"Speed-up over {ablation.baseline} by {ablation.column}", alone=True)
 
 
 def _axis(schedules: Sequence[Schedule]) -> Axis:

@@ -1,4 +1,4 @@
-"""The same task under several depth gates of the profiler: what being shown a profile early or late is worth."""
+"""The same task under several settings of one kind: from which depth a profile is shown, or how many lessons are."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ from graph.runs.record import RunRecord
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import Frozen
 from harness.nouns.verdict import Interval, Status
+from nodes.models.replay import ReplayModel
 from nodes.settings import Gates, Settings
 from nodes.state import Step, TaskInput
+from nodes.turn.agent_loop import FILE_NAME as CONVERSATION
+from nodes.turn.prompt_size import estimated_tokens
 
-FOLDER = "profile-from-"
+Varied = Literal["profile_from", "lessons"]
+"""What an ablation's runs differ in: the depth of the profiler's gate, or the number of lessons of other runs."""
+NAMES: dict[Varied, str] = {"profile_from": "profile from depth", "lessons": "lessons"}
+FOLDERS: dict[Varied, str] = {"profile_from": "profile-from-", "lessons": "lessons-"}
 
 
 class Point(Frozen):
@@ -41,9 +47,14 @@ class Point(Frozen):
 
 
 class Schedule(Frozen):
-    """One run: from which depth on its optimizer saw a profile, and every kernel in the order they were judged."""
+    """One run: from which depth on its optimizer saw a profile, and every kernel in the order they were judged.
+
+    `lessons` is there where the runs differ in them; `asked_tokens` are those of all its questions, estimated.
+    """
 
     profile_from: int
+    lessons: int | None = None
+    asked_tokens: int = 0
     points: tuple[Point, ...]
     profiles: int
     seconds: float
@@ -53,6 +64,26 @@ class Schedule(Frozen):
     def best(self) -> Point | None:
         """The kernel that the run ended with; None where none passed."""
         return next((point for point in reversed(self.points) if point.improved), None)
+
+    @property
+    def varied(self) -> Varied:
+        """What it differs from the others in."""
+        return "profile_from" if self.lessons is None else "lessons"
+
+    @property
+    def value(self) -> int:
+        """Of that."""
+        return self.profile_from if self.lessons is None else self.lessons
+
+    @property
+    def named(self) -> str:
+        """What it differs in, with its value."""
+        return f"{NAMES[self.varied]} {self.value}"
+
+    @property
+    def folder(self) -> str:
+        """Its run's, in the ablation's."""
+        return f"{FOLDERS[self.varied]}{self.value}"
 
     @property
     def depth(self) -> int:
@@ -76,6 +107,16 @@ class Ablation(Frozen):
     schedules: tuple[Schedule, ...]
 
     @property
+    def varied(self) -> Varied:
+        """What its runs differ in."""
+        return self.schedules[0].varied if self.schedules else "profile_from"
+
+    @property
+    def column(self) -> str:
+        """That, as the head of a column."""
+        return NAMES[self.varied]
+
+    @property
     def same_kernel(self) -> tuple[float, float] | None:
         """The lowest and the highest speed-up of one kernel in several runs, of the one that differs most."""
         runs: dict[str, set[int]] = {}
@@ -83,7 +124,7 @@ class Ablation(Frozen):
         for schedule in self.schedules:
             for point in schedule.points:
                 if point.candidate and point.speedup is not None:
-                    runs.setdefault(point.candidate, set()).add(schedule.profile_from)
+                    runs.setdefault(point.candidate, set()).add(schedule.value)
                     speedups.setdefault(point.candidate, []).append(point.speedup)
         spans = [(min(found), max(found)) for kernel, found in speedups.items() if len(runs[kernel]) > 1]
         return max(spans, key=lambda span: span[1] / span[0], default=None)
@@ -119,14 +160,15 @@ class Ablation(Frozen):
 
 
 def begin_ablation(
-    task: TaskInput, settings: Settings, profile_from: tuple[int, ...], out: Path | None
+    task: TaskInput, settings: Settings, values: tuple[int, ...], out: Path | None, varied: Varied = "profile_from"
 ) -> tuple[Path, list[tuple[RunFolder, Manifest]]]:
     """Make the folder and in it one run for each schedule. Raises `UserError` and `MachineError`."""
     path = (out if out is not None else RUNS / f"ablate-{task.name}-{new_id(datetime.now(UTC))}").absolute()
     runs = []
-    for depth in profile_from:
-        gated = settings.model_copy(update={"profile_from_depth": one_gate(depth), "diagnose": "every"})
-        runs.append(create(path / f"{FOLDER}{depth}", name=task.name, source=task.source, settings=gated))
+    for value in values:
+        changed = {"profile_from_depth": one_gate(value), "diagnose": "every"}
+        own = settings.model_copy(update=changed if varied == "profile_from" else {"lessons": value})
+        runs.append(create(path / f"{FOLDERS[varied]}{value}", name=task.name, source=task.source, settings=own))
     return path, runs
 
 
@@ -136,16 +178,20 @@ def one_gate(depth: int) -> Gates:
 
 
 def reopen_ablation(path: Path) -> list[tuple[RunFolder, Manifest]]:
-    """The runs of an earlier ablation, the earliest gate first. Raises `UserError`."""
-    runs = [file.parent for file in path.glob(f"{FOLDER}*/run.json")]
-    found = {gate: run for run in runs if (gate := run.name.removeprefix(FOLDER)).isdecimal()}
-    if not found:
-        raise UserError(f"{path} holds no ablation.", "Name the folder that an earlier one printed.")
-    return [reopen(found[gate]) for gate in sorted(found, key=int)]
+    """The runs of an earlier ablation, the earliest gate or fewest lessons first. Raises `UserError`."""
+    for begin in FOLDERS.values():
+        runs = [file.parent for file in path.glob(f"{begin}*/run.json")]
+        found = {value: run for run in runs if (value := run.name.removeprefix(begin)).isdecimal()}
+        if found:
+            return [reopen(found[value]) for value in sorted(found, key=int)]
+    raise UserError(f"{path} holds no ablation.", "Name the folder that an earlier one printed.")
 
 
-def schedule_of(record: RunRecord) -> Schedule:
-    """What the figure shows of a run. A kernel that the sanitizers withdrew counts as refused from the beginning."""
+def schedule_of(record: RunRecord, folder: RunFolder | None = None) -> Schedule:
+    """What the figure shows of a run. A kernel that the sanitizers withdrew counts as refused from the beginning.
+
+    The name of its `folder` tells what it differs in, the conversation there how much was asked.
+    """
     gate = int(record.settings["profile_from_depth"]["gemm"])
     withdrawn = {step.candidate for step in record.steps if step.agent == "sanitizer" and step.status == "refused"}
     points: list[Point] = []
@@ -160,11 +206,21 @@ def schedule_of(record: RunRecord) -> Schedule:
         points.append(point.model_copy(update={"best": best, "profiled": profiled}))
     return Schedule(
         profile_from=gate,
+        lessons=record.settings["lessons"] if folder and folder.path.name.startswith(FOLDERS["lessons"]) else None,
+        asked_tokens=_asked(folder.path / CONVERSATION) if folder else 0,
         points=tuple(points),
         profiles=sum(step.agent == "profiler" for step in record.steps),
         seconds=record.seconds,
         stop_reason=record.stop_reason,
     )
+
+
+def _asked(conversation: Path) -> int:
+    """The tokens of all questions, with what was said before in the same turn; none where no model was asked."""
+    if not conversation.is_file():
+        return 0
+    exchanges = ReplayModel.load(conversation).exchanges
+    return sum(estimated_tokens(part.content) for said in exchanges for part in said.prompt)
 
 
 def _point(step: Step, status: Status, record: RunRecord) -> Point:

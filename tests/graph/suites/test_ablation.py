@@ -3,11 +3,14 @@
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ablation_records import ablation, gated
 from click.testing import Result
 from command_line import SCRIPTED, UNWATCHED, cutegen, never_built, one_object
+from scripted_judge import Scripted
+from softsign_script import FASTER, RIGHT, SOURCE, written
 from typer.testing import CliRunner
 
 from graph.cli.ablate import gates
@@ -15,7 +18,11 @@ from graph.cli.main import app
 from graph.pages.ablation_page import figure, render
 from graph.runs.ablation import Ablation, Point, Schedule, schedule_of
 from graph.suites.tasks import find_task
+from graph.workflow import build_graph
 from harness.nouns.errors import UserError
+from nodes.agents.learning import MOST_TOKENS
+from nodes.models.local import ScriptedModel
+from nodes.settings import Settings
 
 HOSTILE = """</svg><script>alert(1)</script>&"'"""
 SVG = "{http://www.w3.org/2000/svg}"
@@ -153,6 +160,32 @@ def test_both_schedules_run_and_leave_figure_page_and_data(tmp_path: Path, monke
     assert "An ablation does not stop for answers." in asks.stderr
     assert not (tmp_path / "asks").exists()
     assert ablate("--target", "cpu").exit_code == 2
+
+
+def test_runs_with_and_without_lessons_stand_side_by_side(tmp_path: Path) -> None:
+    task = never_built(tmp_path)
+    archive = tmp_path / "archive.sqlite"
+    answers = {"generator": [written(RIGHT)], "optimizer": [written(FASTER, "vectors"), "DONE: enough"]}
+    graph = build_graph(lambda spec, _: ScriptedModel(answers=answers), Scripted()).compile()
+    learnt: Any = {"source": SOURCE, "name": "softsign"}
+    chosen = Settings(model="author", archive=str(archive), lessons=2, max_tool_calls=0)
+    graph.invoke(learnt, {"configurable": {"thread_id": "before"}}, context=chosen)
+    settings = (*UNWATCHED, "--depth", 1, "--set", f"archive={archive}")
+    done = cutegen(
+        "ablate", task, "--by-lessons", "0,2", *settings, "--out", "both", "--json", cwd=tmp_path, command=SCRIPTED
+    )
+    assert done.returncode in (0, 1), done.stderr
+    found = Ablation.model_validate(one_object(done.stdout))
+    assert (found.varied, [(each.lessons, each.named) for each in found.schedules]) == (
+        "lessons", [(0, "lessons 0"), (2, "lessons 2")],
+    )  # fmt: skip
+    without, shown = found.schedules
+    assert 0 < without.asked_tokens < shown.asked_tokens <= without.asked_tokens + MOST_TOKENS * shown.depth * 2
+    assert [point.move for point in without.points] == [point.move for point in shown.points]
+    page = (tmp_path / "both" / "ablation.html").read_text(encoding="utf-8")
+    assert "Lessons 2" in page and 'href="lessons-2/report.html"' in page and "profile from depth" not in page
+    with pytest.raises(UserError, match="--by-lessons '0,a' names no numbers"):
+        gates("0,a", "--by-lessons", "numbers")
 
 
 def ablate(*arguments: object) -> Result:

@@ -28,7 +28,7 @@ from graph.pages.ablation_page import (
     render,
 )
 from graph.runs.ablation import (
-    FOLDER,
+    FOLDERS,
     Ablation,
     Point,
     Schedule,
@@ -134,7 +134,10 @@ def test_each_gate_has_its_run_and_is_found_again_in_order(tmp_path: Path) -> No
         (path / odd).mkdir()
     (path / "profile-from-x" / "run.json").write_text("{}", encoding="utf-8")
     again = reopen_ablation(path)
-    assert [folder.path.name for folder, _ in again] == [f"{FOLDER}2", f"{FOLDER}11"], "numbers, not texts"
+    assert [folder.path.name for folder, _ in again] == [
+        f"{FOLDERS['profile_from']}2",
+        f"{FOLDERS['profile_from']}11",
+    ], "numbers, not texts"
     assert [manifest.id for _, manifest in again] == [runs[1][1].id, runs[0][1].id]
     with pytest.raises(UserError, match="holds no ablation"):
         reopen_ablation(tmp_path)
