@@ -227,7 +227,7 @@ def sentences(result: RunResult, *, judged_before: bool) -> list[str]:
     return [
         _headline(record),
         *(say_other_clocks(record.timing) if record.timing else []),
-        *filter(None, [record.served, record.final.note, record.degenerate, record.influence]),
+        *filter(None, [record.views, record.served, record.final.note, record.degenerate, record.influence]),
         *([_JUDGED_BEFORE] if judged_before else []),
         *_over_compile(compared(RunFolder(result.folder), record.best)),
         f"Ended because: {record.stop_reason}",

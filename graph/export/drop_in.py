@@ -16,8 +16,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from graph.export.forms import forward_of
 from graph.export.live_module import module_key
 from graph.export.runtime.library import Built, abi, architecture, sha256
-from graph.export.serving import Size, served
+from graph.export.serving import Number, Size, served
 from graph.export.serving import Tensor as Ruled
+from graph.export.serving import View as RuledView
 from harness.building.compilation import Toolchain, built_before
 from harness.building.cpu_build import CpuToolchain, compile_flags, link_flags
 from harness.building.cuda_build import DEFAULT_ARCHITECTURE, CudaToolchain, cuda_architecture
@@ -25,7 +26,7 @@ from harness.building.ninja_file import PRELUDE
 from harness.building.toolchain import compiler_name
 from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.devices import on_gpu
-from harness.nouns.task import ScalarSpec, Task, TensorSpec, Workload
+from harness.nouns.task import ScalarSpec, Task, TensorSpec, View, Workload
 from harness.nouns.tier import Tier
 from harness.wire.entry import ENTRY_NAME
 
@@ -106,6 +107,7 @@ def export_drop_in(task: Task, candidate: Candidate, library: Path | None = None
             served=_served(task),
             parameters=tuple(_path(spec.name) for spec in signature.parameters),
             ties=tuple((_path(spec.name), _path(tied)) for spec in signature.parameters for tied in spec.also),
+            views=task.views_said,
             state=tuple((_path(name), name in signature.renewed) for name in signature.state),
             results=signature.results,
             forward=forward_of(task),
@@ -217,11 +219,7 @@ def _served(task: Task) -> _Served | None:
 
 
 def _ruled(tensor: Ruled) -> str:
-    shape, strides = (
-        f"({', '.join(map(str, numbers))}{',' if len(numbers) == 1 else ''})"
-        for numbers in (tensor.shape, tensor.strides)
-    )
-    return f"Tensor({_literal(tensor.name)}, {shape}, {strides}, torch.{tensor.dtype})"
+    return _tensor(tensor.name, tensor.shape, tensor.strides, tensor.dtype, tensor.view)
 
 
 def _argument(argument: TensorSpec | ScalarSpec) -> str:
@@ -230,7 +228,20 @@ def _argument(argument: TensorSpec | ScalarSpec) -> str:
             return "None"
         values = ", ".join(map(_number, (argument.value, *argument.others)))
         return f"Number({_literal(argument.name)}, ({values},))"
-    return f"Tensor({_literal(argument.name)}, {argument.shape}, {argument.strides}, torch.{argument.dtype})"
+    return _tensor(argument.name, argument.shape, argument.strides, argument.dtype, argument.view)
+
+
+def _tensor(
+    name: str, shape: Sequence[Number], strides: Sequence[Number], dtype: str, view: View | RuledView | None
+) -> str:
+    within = "" if view is None else (
+        f", View({_literal(view.of)}, {_numbers(view.strides)}, {view.offset}, {view.detached})"
+    )  # fmt: skip
+    return f"Tensor({_literal(name)}, {_numbers(shape)}, {_numbers(strides)}, torch.{dtype}{within})"
+
+
+def _numbers(numbers: Sequence[Number]) -> str:
+    return f"({', '.join(map(str, numbers))}{',' if len(numbers) == 1 else ''})"
 
 
 def _path(name: str) -> tuple[str, ...]:

@@ -48,6 +48,16 @@ class Size:
 
 
 @dataclass(frozen=True)
+class View:
+    """Where an output lies within an argument."""
+
+    of: str
+    strides: tuple[Number, ...]
+    offset: Number
+    detached: bool
+
+
+@dataclass(frozen=True)
 class Tensor:
     """A tensor whose numbers may follow from sizes."""
 
@@ -55,6 +65,7 @@ class Tensor:
     shape: tuple[Number, ...]
     strides: tuple[Number, ...]
     dtype: str
+    view: View | None = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +144,19 @@ def _tensor(column: Sequence[TensorSpec], known: Mapping[Values, int]) -> Tensor
     def numbers(kind: str) -> tuple[Number, ...]:
         return tuple(_number(values, known) for values in zip(*(getattr(each, kind) for each in column), strict=True))
 
-    return Tensor(column[0].name, numbers("shape"), numbers("strides"), column[0].dtype)
+    first = column[0]
+    return Tensor(first.name, numbers("shape"), numbers("strides"), first.dtype, _view(column, known))
+
+
+def _view(column: Sequence[TensorSpec], known: Mapping[Values, int]) -> View | None:
+    """The rule of one that is a view everywhere; none where it is one at some sizes."""
+    found = [each.view for each in column if each.view]
+    if not found:
+        return None
+    if len(found) < len(column) or len({(each.of, each.detached) for each in found}) > 1:
+        raise _NoRuleError
+    strides = tuple(_number(values, known) for values in zip(*(each.strides for each in found), strict=True))
+    return View(found[0].of, strides, _number(tuple(each.offset for each in found), known), found[0].detached)
 
 
 def _number(values: Values, known: Mapping[Values, int]) -> Number:

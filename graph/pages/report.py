@@ -86,7 +86,9 @@ def view(record: RunRecord, beside: Beside | None = None) -> dict[str, Any]:
     return {
         "record": record,
         "headline": OUTCOMES[record.outcome] if record.outcome != "nothing_faster" or not record.degenerate else "",
-        "clocks": [*say_other_clocks(record.timing), *filter(None, [record.served])] if record.timing else [],
+        "clocks": [*say_other_clocks(record.timing), *filter(None, [record.views, record.served])]
+        if record.timing
+        else [],
         "levels": levels(record),
         "beside": beside.compiled or (record.timing if record.timing and record.timing.compiled else None),
         "samples": [samples_chart(record.timing, width) for width in (WIDE, NARROW)],

@@ -85,6 +85,11 @@ class RunRecord(Frozen):
         return self.timing.influence_said if self.timing else ""
 
     @property
+    def views(self) -> str:
+        """Which of its results a drop-in answers with views, as a sentence; empty where none is one."""
+        return self.task.views_said if self.task else ""
+
+    @property
     def served(self) -> str:
         """At which batches its kernel is right, as a sentence; empty where nobody tried."""
         found = self.best.verdict.served if self.best else None

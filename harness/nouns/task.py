@@ -74,10 +74,23 @@ SPREADING = frozenset({"mul", "multiply", "div", "divide", "true_divide", "cumpr
 are not in order."""
 
 
+class View(Frozen):
+    """Where a result lies within the memory of the argument `of`, as eager gives it: strides and offset in elements.
+
+    No gradient goes through one that is `detached`.
+    """
+
+    of: str
+    strides: tuple[int, ...]
+    offset: int
+    detached: bool = False
+
+
 class TensorSpec(Frozen):
     """A tensor's name, shape, strides (both in elements) and element type. A scalar tensor has shape ().
 
-    `also` are further state_dict names of a parameter or buffer that the module holds under several (tied weights).
+    `also` are further state_dict names of a parameter or buffer that the module holds under several (tied weights). An
+    output that is a `view` of an argument is a copy for kernels, and a view in their drop-ins.
     """
 
     kind: Literal["tensor"] = "tensor"
@@ -86,6 +99,7 @@ class TensorSpec(Frozen):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: DType
+    view: View | None = None
 
     @property
     def numel(self) -> int:
@@ -286,6 +300,16 @@ class Task(Frozen):
     def serving(self, others: Sequence[Workload]) -> Task:
         """The task as if these had been held out, too: a kernel's drop-in serves what lies between them."""
         return self.model_copy(update={"held_out": (*self.held_out, *others)})
+
+    @property
+    def views_said(self) -> str:
+        """Which results its drop-in answers with PyTorch's own views, as a sentence; empty where none is one."""
+        results = self.signature.outputs[: self.signature.results]
+        held = {each.name: each.view.of for each in results if each.view}
+        of = ", ".join(dict.fromkeys(held.values()))
+        if len(held) == len(self.signature.outputs):
+            return f"All it returns is a view of {of}: the drop-in returns PyTorch's own view, and calls no kernel."
+        return f"Views of {of}, as PyTorch gives them: {', '.join(held)}." if held else ""
 
     @property
     def digest(self) -> str:

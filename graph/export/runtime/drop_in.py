@@ -9,7 +9,7 @@ from .kernel import Kernel, depends_on_mode
 from .library import Built, Library
 from .reference import constructs_one, require_same_arguments, run_reference
 from .sizes import Extent, Size, Sizes
-from .specs import Number, Tensor, Unfit, Workload
+from .specs import Number, Tensor, Unfit, View, Workload
 
 
 def register_backend() -> None:
@@ -37,6 +37,7 @@ __all__ = [
     "Sizes",
     "Tensor",
     "Unfit",
+    "View",
     "Workload",
     "compiled",
     "constructs_one",

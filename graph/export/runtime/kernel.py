@@ -68,12 +68,17 @@ class Kernel:
         self.gradients = gradients
         if gradients is not None:
             gradients.attach(self.workloads, self.parameters, self.ties, self._workload)
+        outputs = self.workloads[0].outputs
+        self._viewed = frozenset(each.view.of for each in outputs if each.view)
+        self._only_views = all(each.view for each in outputs)
         key = self.device.upper() if self._tensors else "CompositeExplicitAutograd"
         self.operator = operator(name, schema, key, Work(self._compute, self._write, self._pretend), gradients)
 
     def call(self, module: Any, *inputs: Any) -> tuple[Any, Unfit | None]:
         """What the kernel makes of a forward's inputs, or why they are not for it."""
         values = (*inputs, *[find(module, path) for path in self.parameters])
+        if self._only_views:
+            return (), self._unfit(module, values)
         if (
             _is_traced()
             or (module.training and module.kernel_depends_on_mode)
@@ -89,6 +94,18 @@ class Kernel:
         except TypeError:  # something else in a tensor's place
             pass
         return self._carefully(module, values)
+
+    def viewed(self, module: Any, made: Any, *inputs: Any) -> Any:
+        """What the module returns of a call's outputs: those that eager answers with views are the arguments' own."""
+        values = (*inputs, *[find(module, path) for path in self.parameters])
+        workload = self._workload(values)
+        named = {spec.name: value for spec, value in zip(workload.arguments, values, strict=True) if spec}
+        outputs = list(made) if self._only_views or len(workload.outputs) > 1 else [made]
+        found = [
+            _within(named[spec.view.of], spec) if spec.view else outputs[place]
+            for place, spec in enumerate(workload.outputs)
+        ]
+        return found[0] if len(found) == 1 else tuple(found)
 
     def leave(self, module: Any, outputs: Sequence[torch.Tensor]) -> Any:
         """What the module returns of a call's outputs, once its state is as the reference would have left it."""
@@ -188,6 +205,8 @@ class Kernel:
             if isinstance(spec, Tensor):
                 if exactly and spec.repeats and value.stride() != spec.strides:
                     return Unfit("layout", f"{spec.name} is not expanded as the kernel was made for")
+                if spec.name in self._viewed and value.stride() != spec.strides:
+                    return Unfit("layout", f"{spec.name} lies in another way, and a result is a view of it")
                 device = device or value.device
                 if value.device != device:
                     return Unfit("device", f"{spec.name} is on {value.device}, others on {device}")
@@ -243,6 +262,17 @@ class Kernel:
         if isinstance(other, Unfit):
             return other
         return self._misfit(values, other, exactly) or other
+
+
+def _within(value: torch.Tensor, spec: Tensor) -> torch.Tensor:
+    """The view of an argument that eager would return."""
+    view = spec.view
+    assert view is not None
+    if view.offset:  # as Dynamo can follow it, which knows no offset
+        span = sum((extent - 1) * step for extent, step in zip(spec.shape, view.strides, strict=True))
+        value = value.as_strided((view.offset + span + 1,), (1,))[view.offset :]
+    found = value.as_strided(spec.shape, view.strides)
+    return found.detach() if view.detached else found
 
 
 def _require_no_tangents() -> None:

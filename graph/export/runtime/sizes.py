@@ -57,7 +57,11 @@ def _at(argument: Argument, sizes: Sequence[int]) -> Argument:
 
 def _tensor_at(tensor: Tensor, sizes: Sequence[int]) -> Tensor:
     shape = tuple(_number_at(each, sizes) for each in tensor.shape)
-    return tensor._replace(shape=shape, strides=tuple(_number_at(each, sizes) for each in tensor.strides))
+    view = tensor.view
+    if view is not None:
+        strides = tuple(_number_at(each, sizes) for each in view.strides)
+        view = view._replace(strides=strides, offset=_number_at(view.offset, sizes))
+    return tensor._replace(shape=shape, strides=tuple(_number_at(each, sizes) for each in tensor.strides), view=view)
 
 
 def _number_at(number: Any, sizes: Sequence[int]) -> int:

@@ -15,13 +15,23 @@ NUMBERS = frozenset({int, float, bool})
 _TRACED = (FakeTensor, FunctionalTensor)
 
 
+class View(NamedTuple):
+    """Where an output lies within the argument `of`: strides and offset in elements; `detached`: without gradients."""
+
+    of: str
+    strides: tuple[int, ...]
+    offset: int
+    detached: bool
+
+
 class Tensor(NamedTuple):
-    """Shape, strides (in elements) and type that the kernel was made for."""
+    """Shape, strides (in elements) and type that the kernel was made for. An output may be a `view` for its caller."""
 
     name: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: torch.dtype
+    view: View | None = None
 
     @property
     def nbytes(self) -> int:

@@ -20,6 +20,7 @@ from harness.nouns.task import OpClass, Program, ScalarSpec, Signature, Task, Te
 from harness.trusted.facts.demand import whole_reads
 from harness.trusted.facts.programs import StatefulError, UntraceableError
 from harness.trusted.facts.settled import defect_of_runs, require_one_shape, settle_state, versions
+from harness.trusted.facts.shared import views
 from harness.trusted.facts.tracing import trace
 from harness.trusted.facts.watching import Watch
 from harness.trusted.reference import Reference, Value, writable
@@ -160,6 +161,7 @@ def _see(source: str, name: str, variant: Variant) -> Seen:
             outputs = _run_checked(reference, inputs)
     takes, returns = Form.model_validate(reference.takes), Form.model_validate(reference.returns)
     signature = _signature(reference, inputs, outputs, takes)
+    outputs = [writable(output) for output in outputs]
     return Seen(
         reference,
         inputs,
@@ -252,7 +254,7 @@ def _is_pointwise(target: str) -> bool:
 
 
 def _run_checked(reference: Reference, inputs: list[Value]) -> list[torch.Tensor]:
-    """The outputs. A tensor's version counts the writes to it, so that no copy is needed to see one."""
+    """The outputs as they are. A tensor's version counts the writes to it, so that no copy is needed to see one."""
     before = [_version(value) for value in inputs]
     outputs = reference.run(inputs)
     paths = Form.model_validate(reference.takes).paths
@@ -262,7 +264,7 @@ def _run_checked(reference: Reference, inputs: list[Value]) -> list[torch.Tensor
                 f"forward changes its input {reference.input_names(paths)[position]} in place",
                 "Let it work on a copy, or return the new value.",
             )
-    return [writable(output) for output in outputs]
+    return outputs
 
 
 def _version(value: Value) -> int:
@@ -290,7 +292,10 @@ def _signature(reference: Reference, inputs: list[Value], outputs: list[torch.Te
             for name, value, taken, all_taken in zip(names, inputs, others, free, strict=True)
         ),
         parameters=parameters,
-        outputs=tuple(reference.tensor_spec(name, tensor) for name, tensor in zip(labels, outputs, strict=True)),
+        outputs=tuple(
+            reference.tensor_spec(name, writable(tensor)).model_copy(update={"view": view})
+            for name, tensor, view in zip(labels, outputs, views(reference, names, inputs, outputs), strict=True)
+        ),
         state=reference.state,
         renewed=reference.renewed,
     )
