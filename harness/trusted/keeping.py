@@ -115,7 +115,7 @@ def without_writes(
     see who call it twice. Raises `KeyError` for a state that the program does not write.
     """
     graph, written = exported.graph_module.graph, set[str]()
-    if parts or state or _writes(exported):
+    if parts or state or _writes(exported) or any(map(_writes_to_part, graph.nodes)):
         for node in _copies(graph, torch.ops.aten.copy_.default):
             _fit(graph, node)
         exported.graph_module.recompile()
@@ -148,6 +148,14 @@ def _writes(exported: ExportedProgram) -> bool:
     specs = exported.graph_signature.input_specs
     own = {getattr(each.arg, "name", "") for each in specs if each.kind is not InputKind.USER_INPUT}
     return any(_changes(node) and _whole(node).name in own for node in exported.graph_module.graph.nodes)
+
+
+def _writes_to_part(node: torch.fx.Node) -> bool:
+    """Whether it writes to a view, or to what others view: each then has what the other was written."""
+    if not _changes(node) or not isinstance(node.args[0], torch.fx.Node):
+        return False
+    return any(isinstance(each.target, torch._ops.OpOverload) and each.target.is_view
+               for each in (node.args[0], *node.args[0].users))  # fmt: skip
 
 
 def _changes(node: torch.fx.Node) -> bool:

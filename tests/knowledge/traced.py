@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 import tvm_ffi
+from torch.export.graph_signature import InputKind
 
 from harness.building.cpu_build import CpuToolchain, compile_flags, link_flags, precompiled_prelude
 from harness.building.ninja_file import PRELUDE
@@ -21,6 +22,8 @@ from harness.isolation.tiers import resolve_tier
 from harness.nouns.task import TensorSpec, TracedOp
 from harness.trusted.facts.complexes import ComplexSpec, in_pairs
 from harness.trusted.facts.parts import parts_of
+from harness.trusted.facts.programs import Reader
+from harness.trusted.facts.spelled import Spelled
 from knowledge.compiler.problem import Device, Problem
 
 # As few kernels go into one file by themselves; more are shared between two compilers.
@@ -74,12 +77,17 @@ def trace(
     """The problem that the judge's tracer would pose for `module(*inputs)`."""
     if not isinstance(module, torch.nn.Module):
         module = _Wrapped(module, len(inputs))
-    exported = torch.export.export(module, inputs)
+    with Spelled():
+        exported = torch.export.export(module, inputs)
     if parts := parts_of(exported):
         exported = exported.run_decompositions(dict(parts))
     nodes = list(exported.graph.nodes)
     signature = exported.graph_signature
-    renames = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+    literals = Reader({}, "export")
+    for each in signature.input_specs:
+        if each.kind is InputKind.CONSTANT_TENSOR:
+            literals.literal(each.arg.name, exported.constants[each.target])
+    renames = {**signature.inputs_to_parameters, **signature.inputs_to_buffers, **literals.names}
     (output,) = (node.args[0] for node in nodes if node.op == "output")
     values = [node.meta["val"] for node in output]
     single = len(values) == 1
@@ -96,7 +104,8 @@ def trace(
             "parameters": [spec(name, each) for name, each in module.state_dict(keep_vars=False).items()],
             "outputs": [spec("output" if single else f"output{k}", each) for k, each in enumerate(values)],
             "ops": _without_complex(
-                [
+                [each.model_dump() for each in literals.ops]
+                + [
                     _op(node, renames)
                     for node in nodes
                     if node.op == "call_function" and "getitem" not in str(node.target)

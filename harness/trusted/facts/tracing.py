@@ -17,6 +17,7 @@ from harness.nouns.task import Argument, Program, Ref, ScalarSpec, TensorSpec, T
 from harness.trusted.facts.parts import parts_of, parts_with_state
 from harness.trusted.facts.programs import KeptError, Reader, StatefulError, UntraceableError
 from harness.trusted.facts.recurrent_shapes import without_steps
+from harness.trusted.facts.spelled import Spelled
 from harness.trusted.gradients import Differentiated, Tensors, backward_parts
 from harness.trusted.keeping import as_buffers, having, number_of, without_writes
 from harness.trusted.reach import tensors_of
@@ -32,6 +33,11 @@ def trace(reference: Reference, inputs: list[Value], specs: Sequence[TensorSpec 
     Tracing writes a number that was passed in as a constant. So a forward with scalar inputs is traced again with
     other numbers, and the constants that moved with an input are that input.
     """
+    with Spelled():
+        return _trace(reference, inputs, specs)
+
+
+def _trace(reference: Reference, inputs: list[Value], specs: Sequence[TensorSpec | ScalarSpec]) -> Program:
     first = _trace_once(reference, inputs, specs)
     for position, spec in enumerate(specs):
         if isinstance(spec, ScalarSpec):

@@ -1,0 +1,129 @@
+"""Functions that look at values before they compute, as what they compute where those are in order.
+
+A check of values is a branch that no tracer follows. The judge runs the real function, on values that pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from itertools import combinations, combinations_with_replacement
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+FEW = 64
+"""Places that a program spells out."""
+
+
+class Spelled(TorchFunctionMode):
+    """While a forward is traced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lists: dict[int, tuple[Tensor, int, list[Any]]] = {}
+        """By its identity a tensor that the forward makes of a list, and its version then; it is held, so that no other
+        has that identity."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        named = kwargs or {}
+        if func in (torch.Tensor.__getitem__, torch.tensor_split, torch.Tensor.tensor_split):
+            plain = self._plain if func is torch.Tensor.__getitem__ else self._list
+            return func(args[0], *map(plain, args[1:]), **{name: plain(each) for name, each in named.items()})
+        written = _WRITTEN.get(func)
+        found = written(*args, **named) if written else None
+        found = func(*args, **named) if found is None else found
+        if func is torch.tensor and args and isinstance(args[0], list | tuple):
+            self._lists[id(found)] = found, found._version, list(args[0])
+        return found
+
+    def _list(self, given: Any) -> Any:
+        """The numbers that it was made of, where the forward spells them out."""
+        made, version, told = self._lists.get(id(given), (None, 0, given))
+        return given if made is None or made._version != version else told
+
+    def _plain(self, index: Any) -> Any:
+        """An index with the places that a mask sets, where the forward makes that of a list."""
+        if isinstance(index, tuple):
+            return tuple(map(self._plain, index))
+        if not isinstance(index, Tensor) or index.dtype != torch.bool or index.dim() != 1:
+            return index
+        told = self._list(index)
+        return [place for place, is_set in enumerate(told) if is_set] if isinstance(told, list) else index
+
+
+def _gaussian_nll(
+    input: Tensor,  # noqa: A002 (PyTorch's name, which calls may use)
+    target: Tensor,
+    var: Tensor | float,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor | None:
+    """Half of the variance's logarithm and of the square by it, with a variance of at least `eps`."""
+    if not isinstance(var, Tensor) or reduction not in ("none", "mean", "sum"):
+        return None
+    if var.shape != input.shape:
+        if input.shape[:-1] == var.shape:
+            var = var.unsqueeze(-1)
+        elif input.dim() != var.dim() or sum(b for a, b in zip(input.shape, var.shape, strict=True) if a != b) != 1:
+            return None
+    held = var.clone()
+    with torch.no_grad():
+        held.clamp_(min=eps)
+    loss = 0.5 * (torch.log(held) + (input - target) ** 2 / held)
+    loss = loss + 0.5 * math.log(2 * math.pi) if full else loss
+    return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
+
+
+def _cov(
+    input: Tensor,  # noqa: A002 (as above)
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor | None:
+    """Products of what rows have over their means, by weights."""
+    if input.dim() > 2 or input.is_complex() or not input.is_floating_point():
+        return None
+    rows = input.reshape(1, -1) if input.dim() < 2 else input
+    weights = aweights if fweights is None else fweights if aweights is None else fweights * aweights
+    if weights is None:
+        left = rows - rows.sum(1, keepdim=True) / rows.shape[1]
+        return ((left @ left.t()) / max(rows.shape[1] - correction, 0)).squeeze()
+    total = weights.sum()
+    left = rows - (rows * weights).sum(1, keepdim=True) / total
+    taken = correction * (weights * aweights).sum() / total if aweights is not None and correction else correction
+    return ((left @ (left * weights).t()) / (total - taken).clamp_min(0)).squeeze()
+
+
+def _corrcoef(input: Tensor) -> Tensor | None:  # noqa: A002 (as above)
+    found = _cov(input)
+    if found is None or not found.dim():
+        return None if found is None else found / found
+    spread = found.diagonal().sqrt()
+    return (found / spread[:, None] / spread[None, :]).clamp(-1, 1)
+
+
+def _combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor | None:  # noqa: A002 (as above)
+    """Columns of picked elements: pairs, or as many as a program spells out."""
+    if r == 2 and len(input) > 1:
+        first, second = torch.triu_indices(len(input), len(input), 0 if with_replacement else 1, device=input.device)
+        return torch.stack((input[first], input[second]), 1)
+    chosen = [*(combinations_with_replacement if with_replacement else combinations)(range(len(input)), r)]
+    if not chosen or len(chosen) > FEW or not r:
+        return None
+    return torch.stack([input[list(places)] for places in zip(*chosen, strict=True)], 1)
+
+
+_WRITTEN: dict[Any, Callable[..., Any]] = {
+    functional.gaussian_nll_loss: _gaussian_nll,
+    torch.cov: _cov, torch.Tensor.cov: _cov,
+    torch.corrcoef: _corrcoef, torch.Tensor.corrcoef: _corrcoef,
+    torch.combinations: _combinations,
+}  # fmt: skip

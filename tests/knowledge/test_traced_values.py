@@ -1,0 +1,100 @@
+"""Functions that check values, masks that a forward spells out, and writes to parts of tensors: traced, and meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from drop_ins import described
+from ir_evaluation import meaning
+
+from harness.nouns.task import Task
+from knowledge.compiler.lower.front import traced
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.search.first import first_draft
+
+FILE = """import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Model(nn.Module):
+    def forward(self, {taken}):
+        {body}
+
+
+def get_inputs():
+    return [{given}]
+"""
+CHECKED = {
+    "return F.gaussian_nll_loss(x, y, v)": "x, y, v: *torch.randn(2, 7, 6), torch.rand(7, 6)",
+    "return F.gaussian_nll_loss(x, y, v, True, 0.3, 'none')": "x, y, v: *torch.randn(2, 7, 6), torch.rand(7)",
+    "return nn.GaussianNLLLoss(reduction='sum')(x, y, v)": "x, y, v: *torch.randn(2, 7, 6), torch.rand(7, 1)",
+    "return torch.cov(x)": "x: torch.randn(4, 9)",
+    "return x.cov(correction=0)": "x: torch.randn(9)",
+    "return torch.cov(x, fweights=w)": "x, w: torch.randn(4, 9), torch.randint(1, 4, (9,))",
+    "return torch.cov(x, aweights=w, correction=2)": "x, w: torch.randn(4, 9), torch.rand(9)",
+    "return torch.cov(x, fweights=w, aweights=v)": "x, w, v: torch.randn(4, 9), torch.arange(1, 10), torch.rand(9)",
+    "return torch.corrcoef(x)": "x: torch.randn(4, 9)",
+    "return x.corrcoef()": "x: torch.randn(9)",
+    "return torch.combinations(x)": "x: torch.randn(23)",
+    "return torch.combinations(x, 2, True)": "x: torch.randn(5)",
+    "return torch.combinations(x, 3)": "x: torch.randn(5)",
+}
+SPELLED = {
+    "return torch.tensor_split(x, torch.tensor([1, 4]))": "x: torch.randn(7, 6)",
+    "return x.tensor_split(torch.tensor((2, 3)), dim=1)": "x: torch.randn(7, 6)",
+    "return x[torch.tensor([True, False, True, True, False])]": "x: torch.randn(5, 6)",
+    "return x[1:, torch.tensor([False, True, True]), None]": "x: torch.randn(5, 3)",
+}
+SPELLED["t = torch.tensor([1, 4]); t = t + 1; return x[t]"] = "x: torch.randn(7, 6)"
+SPELLED |= {f"return {each}": "x: torch.randn(5, 6)" for each in ("x[[1, 2]]", "x[:, [0, 5, -1]]", "x[[3], ..., 2:4]")}
+PARTS = {
+    "y = x.clone(); y[:, 1] = 0; return y": "x: torch.randn(5, 6)",
+    "y = torch.zeros(5, 12); y[:, ::2] = x; y[:, 1::2] = -x; return y": "x: torch.randn(5, 6)",
+    "y = x * 2; y[0].mul_(3); return y.sum(1)": "x: torch.randn(5, 6)",
+    "y = x * 2; z = y.view(-1); z.relu_(); return y + 1": "x: torch.randn(5, 6)",
+    "y = x * 2; z = y[1]; y.add_(1); return z": "x: torch.randn(5, 6)",
+    "y = x.clone(); y.diagonal().fill_(0.); return y": "x: torch.randn(5, 5)",
+    "y = x.clone(); y.t()[0] = 0.5; y[y > 1] = 2.; return y": "x: torch.randn(5, 5)",
+    "y = x.clone(); y[:, 1:][i] = 0.5; return y": "x, i: torch.randn(5, 5), torch.randint(0, 5, (3,))",
+    "y = F.layer_norm(x, (5,)); y[:, 0] += 2; return F.linear(y, x)": "x: torch.randn(5, 5)",
+}
+
+
+def task_of(body: str, of: str) -> Task:
+    taken, _, given = of.partition(": ")
+    return described(FILE.format(taken=taken, body="\n        ".join(body.split("; ")), given=given))
+
+
+def posed(task: Task) -> Problem:
+    assert task.program is not None, task.trace_failure
+    signature = task.signature
+    return Problem.model_validate(
+        {"target": "cpu", "inputs": signature.inputs, "parameters": signature.parameters,
+         "outputs": signature.outputs, "ops": task.program.ops, "returns": task.program.outputs},
+        from_attributes=True,
+    )  # fmt: skip
+
+
+def run(task: Task, seed: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """The inputs of a draw, and what PyTorch makes of them."""
+    module: dict[str, Any] = {}
+    exec(task.source, module)
+    torch.manual_seed(seed)
+    inputs = module["get_inputs"]()
+    made = module["Model"]()(*[each.clone() for each in inputs])
+    return inputs, [made] if isinstance(made, torch.Tensor) else list(made)
+
+
+@pytest.mark.parametrize(("body", "of"), [*CHECKED.items(), *SPELLED.items(), *PARTS.items()])
+def test_what_is_traced_is_what_pytorch_computes(body: str, of: str) -> None:
+    task = task_of(body, of)
+    problem = posed(task)
+    assert first_draft(problem).source  # type: ignore[union-attr]
+    for seed in (3, 4):
+        inputs, wanted = run(task, seed)
+        named = dict(zip((each.name for each in problem.inputs), inputs, strict=True))
+        for found, eager in zip(meaning(problem, traced(problem), named), wanted, strict=True):
+            torch.testing.assert_close(found, eager, atol=1e-5, rtol=1e-4)
