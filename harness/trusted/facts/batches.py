@@ -34,7 +34,7 @@ def find_batches(source: str, name: str) -> dict[str, Any]:
         other = next((each for each in found if each.variant.batch == odd), found[-1])
         require_same_between(other.reference, other.inputs, max(batch, *(each.variant.batch or 0 for each in found)))
     except UserError as error:
-        refused = str(error).removeprefix(f"{name}: ").rstrip(".")
+        refused = error.problem.removeprefix(f"{name}: ").rstrip(".")
         return Batches(own=batch, refused=refused).model_dump(mode="json")
     program = program_of(other, one_shape=False)[0]
     workloads = tuple(each.workload for each in found)
@@ -72,7 +72,7 @@ def _at(own: Seen, source: str, size: int) -> Seen | None:
         require_one_entry(own, other)
     except UserError as error:
         raise UserError(
-            f"PyTorch's forward itself takes no batch of {size} ({str(error).removeprefix(f'{name}: ')})"
+            f"PyTorch's forward itself takes no batch of {size} ({error.problem.removeprefix(f'{name}: ')})"
         ) from error
     fits = other.nbytes <= max(own.nbytes, QUICK_BYTES) and other.flops <= max(own.flops, QUICK_FLOPS)
     return other if fits else None
