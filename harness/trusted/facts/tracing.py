@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -20,7 +21,7 @@ from harness.trusted.facts.recurrent_shapes import without_steps
 from harness.trusted.facts.spelled import Spelled
 from harness.trusted.gradients import Differentiated, Tensors, backward_parts
 from harness.trusted.keeping import as_buffers, having, number_of, without_writes
-from harness.trusted.reach import tensors_of
+from harness.trusted.reach import TASK_MODULE, tensors_of
 from harness.trusted.reference import Reference, Value
 
 LITERAL = 64
@@ -79,8 +80,22 @@ def said_plainly(*failures: Exception) -> str:
     own = next((str(each) for each in failures if isinstance(each, UntraceableError)), "")
     texts = [f"{type(each).__name__} {each}" for each in failures]
     if any(mark in text for text in texts for mark in _BY_VALUES):
-        return "what it does follows from a tensor's values: a branch or a loop on them, or a number taken with .item()"
+        said = "what it does follows from a tensor's values: a branch or a loop on them, or a number taken with .item()"
+        return said + next(filter(None, map(_where, failures)), "")
     return own or f"PyTorch's tracers cannot follow it: {' '.join(str(failures[0]).split())[:200]}"
+
+
+def _where(failure: Exception) -> str:
+    """The file's own line at which it happened, with the module that it is in; empty where that is not known."""
+    own = [frame for frame, _ in traceback.walk_tb(failure.__traceback__)
+           if frame.f_globals.get("__name__") == TASK_MODULE]  # fmt: skip
+    if not own:
+        return ""
+    lines = traceback.extract_tb(failure.__traceback__)
+    line = next(each for each in reversed(lines) if each.filename == own[-1].f_code.co_filename)
+    module = own[-1].f_locals.get("self")
+    within = f" of {type(module).__name__}" if isinstance(module, torch.nn.Module) else ""
+    return f"; that is line {line.lineno}{within}: {(line.line or '')[:80]}"
 
 
 def _exported(reference: Reference, inputs: list[Value], names: list[str], *, whole: bool) -> Program:

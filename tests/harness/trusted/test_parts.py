@@ -66,3 +66,10 @@ def test_a_number_that_is_passed_in_stays_an_operand() -> None:
     task = described("return torch.addr(x, x[:, 0], x[0], alpha=k)", "x, k", "torch.rand(6, 8), 0.5")
     (taken,) = (op for op in task["program"]["ops"] if op["kwargs"])
     assert taken["kwargs"] == {"alpha": {"ref": "k"}}
+
+
+@pytest.mark.parametrize("body", ["return x * 2 if x.sum() > 3 else x", "return x[:, : int(x.max().item())].sum(1)"])
+def test_what_no_tracer_follows_is_named_by_its_line_and_module(body: str) -> None:
+    task = described(body)
+    assert task["program"] is None
+    assert task["trace_failure"].endswith(f"; that is line 12 of Model: {body}")
