@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from graph.export.forms import forward_of
 from graph.export.live_module import module_key
+from graph.export.places import places
 from graph.export.runtime.library import Built, abi, architecture, sha256
 from graph.export.serving import Number, Size, served
 from graph.export.serving import Tensor as Ruled
@@ -109,6 +110,7 @@ def export_drop_in(task: Task, candidate: Candidate, library: Path | None = None
             ties=tuple((_path(spec.name), _path(tied)) for spec in signature.parameters for tied in spec.also),
             views=task.views_said,
             state=tuple((_path(name), name in signature.renewed) for name in signature.state),
+            places=places(task, candidate.target),
             results=signature.results,
             forward=forward_of(task),
             operator=_operator(task, candidate, workloads, library),

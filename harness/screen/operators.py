@@ -126,6 +126,8 @@ def _plain(names: str) -> frozenset[str]:
 
 _ALWAYS = _plain(_TORCH_MOVES + _SIGNS)
 _UNLESS_THE_TASKS = _plain(_POINTWISE + _REDUCTIONS)
+MADE_ANEW = _UNLESS_THE_TASKS - {"relu"} | _plain(_SIGNS) | _plain("linear matmul mm bmm mv dot addmm")
+"""Plain names of functions whose results are memory of their own, whatever they are given (not `out`)."""
 _CURVED = _plain(_POINTWISE + _ACTIVATIONS + _ALONG_ROWS + _ALSO_CALLED)
 _FOLDED = _CURVED | _plain(_REDUCTIONS)
 MAY_BE_KEPT = _ALWAYS | _UNLESS_THE_TASKS | _FOLDED - _plain(_ALSO_CALLED)

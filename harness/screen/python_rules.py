@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from harness.screen.operators import MADE_ANEW, plain
 from harness.screen.python_file import Function, PythonFile, last_name, root_name
 from harness.screen.rules import words_of
 
@@ -151,7 +152,7 @@ def mutations(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
         return
     if isinstance(node.func, ast.Attribute):
         stores = _stores(node.func.attr) or (node.func.attr in _KEEPERS and root_name(node.func) == "self")
-        if stores and _outlives(file, node.func):
+        if stores and _outlives(file, node.func) and not (_adds(file, node) or _made_anew(file, node.func.value)):
             yield node, "cache", f"{ast.unparse(node.func)} in {function.name}"
     elif last_name(node.func) == "next" and node.args and _outlives(file, node.args[0]):
         yield node, "cache", f"{ast.unparse(node)} in {function.name}"
@@ -188,6 +189,25 @@ def _generators(file: PythonFile) -> set[str]:
 def _stores(method: str) -> bool:
     """Whether a method changes its object: by a container's name for it, or by PyTorch's underscore."""
     return method in STORES or (method.endswith("_") and not method.startswith("_"))
+
+
+def _adds(file: PythonFile, call: ast.Call) -> bool:
+    """Whether this is `torch.add`, which stores nothing but in `out`; a set's `add` does."""
+    bound = file.scopes.bindings.get(root_name(call.func), [])
+    imported = all(isinstance(each.node, ast.Import | ast.ImportFrom) for each in bound)
+    told = any(each.arg in (None, "out") for each in call.keywords)
+    return file.path(call.func) == "torch.add" and imported and not told
+
+
+def _made_anew(file: PythonFile, node: ast.expr) -> bool:
+    """Whether this is a result of PyTorch's that shares no memory: what changes it in place keeps nothing."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr.endswith("_"):
+        return False
+    of_torch = file.path(node.func).rpartition(".")[0] in ("torch", "torch.nn.functional")
+    told = any(each.arg in (None, "out", "inplace") for each in node.keywords)
+    return (
+        of_torch and not told and plain(node.func.attr) in MADE_ANEW and not file.scopes.is_local(root_name(node), node)
+    )
 
 
 def defaults(file: PythonFile, node: ast.AST) -> Iterator[Finding]:

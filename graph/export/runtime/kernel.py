@@ -7,6 +7,8 @@ than short, and the rest is asked only where that says no.
 from __future__ import annotations
 
 import logging
+import os
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +22,7 @@ from .gradients import Gradients
 from .library import Library
 from .operators import Work, operator
 from .sizes import Sizes
-from .specs import Tensor, Unfit, Workload, empty, fitting, laid_out, misfit
+from .specs import PLAIN, Tensor, Unfit, Workload, empty, fitting, laid_out, misfit
 from .straight import Run, Straight, make_straight, ready, runner
 
 _dispatch_modes = torch._C._len_torch_dispatch_stack
@@ -41,7 +43,8 @@ class Kernel:
     `operator` is what torch.compile and torch.export see, under `name`: a digest of all that it computes. `fallbacks`
     counts, by kind, the calls that the reference took. Without `gradients` it takes those that want some, too. `served`
     are the sizes that it takes beside those of its workloads. `state` are those parameters whose new values the last
-    outputs are, each with whether it becomes another tensor.
+    outputs are, each with whether it becomes another tensor. `places` are inputs that name places of a table, with the
+    least and the end of what the reference takes.
     """
 
     def __init__(
@@ -55,8 +58,13 @@ class Kernel:
         gradients: Gradients | None = None,
         served: Sizes | None = None,
         state: Sequence[tuple[Path, bool]] = (),
+        places: Sequence[tuple[int, int, int]] = (),
     ) -> None:
+        self.places = tuple(places)
         self.state = tuple(state)
+        self._begin_turns()
+        if state:
+            os.register_at_fork(after_in_child=self._begin_turns)
         self.library, self.device = library, library.device
         self.workloads, self.parameters, self.ties = tuple(workloads), tuple(parameters), tuple(ties)
         self.served = served
@@ -77,6 +85,8 @@ class Kernel:
     def call(self, module: Any, *inputs: Any) -> tuple[Any, Unfit | None]:
         """What the kernel makes of a forward's inputs, or why they are not for it."""
         values = (*inputs, *[find(module, path) for path in self.parameters])
+        if self.places and (unfit := self._astray(inputs)):
+            return None, unfit
         if self._only_views:
             return (), self._unfit(module, values)
         if (
@@ -107,7 +117,25 @@ class Kernel:
         ]
         return found[0] if len(found) == 1 else tuple(found)
 
-    def leave(self, module: Any, outputs: Sequence[torch.Tensor]) -> Any:
+    def step(self, module: Any, *inputs: Any) -> tuple[Any, Unfit | None]:
+        """`call` of a forward that writes state, which no other thread reads meanwhile: no update is lost."""
+        if torch.compiler.is_compiling():
+            return self._stepped(module, inputs)
+        with self._turns:
+            return self._stepped(module, inputs)
+
+    def _begin_turns(self) -> None:
+        """Also in a fork's child: a thread that is not there has its turn for ever."""
+        self._turns = threading.RLock()
+
+    def _stepped(self, module: Any, inputs: tuple[Any, ...]) -> tuple[Any, Unfit | None]:
+        outputs, unfit = self.call(module, *inputs)
+        if unfit:
+            return outputs, unfit
+        made = self.viewed(module, outputs, *inputs) if self._viewed else outputs
+        return self._leave(module, made), None
+
+    def _leave(self, module: Any, outputs: Sequence[torch.Tensor]) -> Any:
         """What the module returns of a call's outputs, once its state is as the reference would have left it."""
         results = len(outputs) - len(self.state)
         with torch.no_grad():
@@ -121,9 +149,11 @@ class Kernel:
     def tell(self, module: Any, unfit: Unfit) -> None:
         """Count a call that goes to the reference, and warn of the first of its kind.
 
-        Raises `ValueError` or `RuntimeError` instead where the module's `kernel_fallback` is "error".
+        Raises `ValueError` or `RuntimeError` instead where the module's `kernel_fallback` is "error". What an index
+        beyond a table means, an error or a place from the end, the reference says.
         """
-        if module.kernel_fallback == "error" or unfit.kind in module.kernel_refuses:
+        refuses = module.kernel_fallback == "error" and unfit.kind != "index"
+        if refuses or unfit.kind in module.kernel_refuses:
             raise (RuntimeError if unfit.kind in _OF_THE_CALL else ValueError)(unfit.said)
         if torch.compiler.is_compiling():
             return
@@ -164,6 +194,21 @@ class Kernel:
         if device.index not in self._entries:
             self._entries[device.index] = self.library.entry(device.index)
         return self._entries[device.index]
+
+    def _astray(self, inputs: Sequence[Any]) -> Unfit | None:
+        """Why a call's indices are not for the kernel, as far as they can be looked at here."""
+        if _is_traced() or _dispatch_modes() or _function_transforms():
+            return None
+        for k, _, end in self.places:
+            if type(inputs[k]) in PLAIN and not _lie_in(inputs[k], 0, end):
+                return Unfit("index", f"argument {k} has values below 0 or above {end - 1}: places that a table lacks")
+        return None
+
+    def _require_places(self, values: Sequence[Any]) -> None:
+        """Raise `IndexError` for an index that the reference refuses."""
+        for k, low, end in self.places:
+            if not _lie_in(values[k], low, end):
+                raise IndexError(f"argument {k} of the kernel has values below {low} or above {end - 1}")
 
     def _unfit(self, module: Any, values: tuple[Any, ...]) -> Unfit | None:
         """Why a call is not the kernel's."""
@@ -222,11 +267,13 @@ class Kernel:
     def _compute(self, *values: Any) -> Any:
         _require_no_tangents()
         workload = self._workload(values)
+        self._require_places(values)
         return self._runner(values, workload)(tuple(map(laid_out, values, workload.arguments)))
 
     def _write(self, *values: Any, **outs: torch.Tensor) -> Any:
         """The same into memory that is there, by way of other memory where it is laid out in another way."""
         workload, device, given = self._workload(values), self._device(values), tuple(outs.values())
+        self._require_places(values)
         made = [fitting(out, spec) for out, spec in zip(given, workload.outputs, strict=True)]
         with torch.cuda.device(device.index) if device.index is not None else nullcontext():
             self._entry(device)(*map(laid_out, values, workload.arguments), *made)
@@ -279,6 +326,14 @@ def _require_no_tangents() -> None:
     """An operator would lose them without a word."""
     if forward_ad._current_level >= 0:
         raise RuntimeError("the kernel has no forward-mode derivative")
+
+
+def _lie_in(indices: torch.Tensor, low: int, end: int) -> bool:
+    """Whether all lie from `low` to before `end`; on a processor."""
+    if indices.device.type != "cpu" or not indices.numel():
+        return True
+    least, most = torch.aminmax(indices)
+    return bool(least >= low) and bool(most < end)
 
 
 def _unfit_trace(tensors: list[torch.Tensor]) -> Unfit | None:

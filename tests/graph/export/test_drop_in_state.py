@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import os
+import threading
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -98,6 +100,61 @@ def test_what_is_written_in_place_stays_the_same_tensor_and_what_is_put_there_is
         assert dict(each.named_buffers())["last"] is each.last
 
 
+COUNTS = """import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+
+    def forward(self, x):
+        self.calls += 1
+        return x * 2
+
+
+def get_inputs():
+    return [torch.randn(4, 8)]
+"""
+COUNTING = """
+#include <unistd.h>
+using tvm::ffi::TensorView;
+void run(TensorView x, TensorView calls, TensorView y, TensorView counted) {
+  auto const before = *static_cast<int64_t const*>(calls.data_ptr());
+  usleep(1000);
+  for (int i = 0; i < 32; ++i) static_cast<float*>(y.data_ptr())[i] = 2 * static_cast<float const*>(x.data_ptr())[i];
+  *static_cast<int64_t*>(counted.data_ptr()) = before + 1;
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+"""
+
+
+@pytest.mark.parametrize("forks", [False, True])
+def test_no_call_of_several_threads_is_lost(tmp_path: Path, forks: bool) -> None:
+    drop_in = loaded(exported(tmp_path, COUNTS, COUNTING))
+    model, x, seen = drop_in.ModelNew().eval(), torch.randn(4, 8), []
+
+    def call() -> None:
+        with torch.no_grad():
+            for _ in range(30):
+                seen.append(torch.equal(model(x), 2 * x))
+
+    call()  # which loads the library
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    if forks:  # while somebody has his turn
+        child = os.fork()
+        if not child:
+            with torch.no_grad():
+                os._exit(0 if torch.equal(model(x), 2 * x) else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    for thread in threads:
+        thread.join()
+    assert (int(model.calls), all(seen)) == (150, True)
+    assert not drop_in.KERNEL.fallbacks
+
+
 def test_a_kernel_that_fails_leaves_the_state_alone(drop_in: Any, pair: tuple[Any, Any]) -> None:
     model, eager = pair
 
@@ -165,7 +222,9 @@ def test_a_state_in_other_memory_is_written_where_it_lies(pair: tuple[Any, Any])
 
 def test_forms_without_a_folder_say_that_they_cannot_write_back(tmp_path: Path) -> None:
     task = described(SOURCE)
-    record: Any = SimpleNamespace(task=task, best=SimpleNamespace(candidate=candidate(KERNEL)), name="state")
+    record: Any = SimpleNamespace(
+        task=task, best=SimpleNamespace(candidate=candidate(KERNEL), verdict=None), name="state"
+    )
     for form in get_args(Form):
         if form != "folder":
             with pytest.raises(UserError, match="writes average, whose new value only"):

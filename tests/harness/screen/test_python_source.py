@@ -149,6 +149,8 @@ HONEST = {
     "the same at the top": module(top="def compile(x):\n    return x\ndef f(x):\n    return compile(x)"),
     "a main program": module() + "\nif __name__ == '__main__':\n    input = torch.randn(3)\n"
     "    print(ModelNew()(input))",
+    "a sum by name": module("return torch.add(x, 1)"),
+    "in place on what was just made": module("return torch.mul(x, 3).mul_(2)"),
     "a local with an import's name": module("N, F = x.shape\nreturn x * F"),
     "inputs with gradients": module() + "\ndef get_inputs():\n    x = torch.randn(3)\n    x.requires_grad = True\n"
     "    return [x]",
@@ -250,6 +252,12 @@ def test_its_honest_twin_passes(name):
 def test_the_first_offence_by_its_line_is_told():
     refusal = screen_python(module("exec('1')\nreturn x.half()", top="import os"), SOFTMAX, IEEE)
     assert (refusal.kind, refusal.line) == ("process", 4)
+
+
+def test_what_changes_a_fresh_result_in_place_keeps_nothing():
+    source = module("return F.linear(x, x).relu_()")
+    refusal = screen_python(source, frozenset({"linear"}), IEEE)
+    assert (refusal.check, "linear" in refusal.message) == ("screen:operator", True)
 
 
 def test_only_the_tasks_own_operators_are_its_own():
