@@ -6,6 +6,7 @@ the value that it gathers, and a row of a sort, or of the k largest, to naming n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -64,3 +65,17 @@ def repeated(chosen: torch.Tensor, dim: int) -> torch.Tensor:
     again = torch.zeros_like(ordered, dtype=torch.bool)
     again.narrow(dim, 1, count).copy_(ordered.narrow(dim, 1, count) == ordered.narrow(dim, 0, count))
     return torch.zeros_like(again).scatter_(dim, places, again)
+
+
+@dataclass(frozen=True)
+class Further:
+    """What else is right about an output: any indices that `choice` accepts, and what `others` say.
+
+    Those are the oracle's with each rounding on the way, to a whole number for instance, taken to the other side where
+    float error may have done that. `explained`, asked where they do not tell, are the oracle's with each of those taken
+    as PyTorch has, and as the candidate has.
+    """
+
+    choice: Choice | None = None
+    others: tuple[torch.Tensor, ...] = ()
+    explained: Callable[[], tuple[torch.Tensor, ...]] | None = None

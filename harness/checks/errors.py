@@ -19,7 +19,7 @@ from typing import Literal
 
 import torch
 
-from harness.checks.choices import Choice
+from harness.checks.choices import Further
 from harness.checks.float8 import FLOAT8, widened
 from harness.checks.pattern import pattern_of
 from harness.checks.threads import Mapped, side_by_side
@@ -48,6 +48,8 @@ FEW = 1024
 RMS_OF_A_MEDIAN = 1.4826
 """Standard normal numbers have a median magnitude of 1 over this."""
 
+NEAR_A_SIDE = 0.01
+"""Relative to an element, or to its output's scale: whether it is that side's is asked, not how exact it is."""
 NEAR_MISS = 32.0
 """An error of at most so many times what is allowed may be allowed by more of PyTorch's results: see `is_near_miss`."""
 
@@ -60,20 +62,6 @@ Scope = Literal["all", "defined", "reduced", "finite"]
 roughly in size; or the same for reductions, where a NaN may be an infinity instead, and the other way round: a running
 mean of inf is NaN, the sum over the count is inf; or those that are finite, for products, where 0 * inf depends on
 which terms are left out, and a result may be NaN: sums and differences of blocks, made first, spread it."""
-
-
-@dataclass(frozen=True)
-class Further:
-    """What else is right about an output: any indices that `choice` accepts, and what `others` say.
-
-    Those are the oracle's with each rounding on the way, to a whole number for instance, taken to the other side where
-    float error may have done that. `explained`, asked where they do not tell, are the oracle's with each of those taken
-    as PyTorch has, and as the candidate has.
-    """
-
-    choice: Choice | None = None
-    others: tuple[torch.Tensor, ...] = ()
-    explained: Callable[[], tuple[torch.Tensor, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +108,19 @@ def compare(got: torch.Tensor, expected: Expected, draws: Sequence[Expected] = (
     lost = torch.isfinite(got) & ~torch.isfinite(expected.reference) & ~torch.isfinite(expected.oracle)
     if not lost.any() or not (lost := lost & expected.reached(got)).any():
         return error
+    if not (lost := lost & ~_finite_otherwise(got, expected)).any():
+        return error
     return with_wrong(error.model_copy(update={"max_scaled": math.inf}), lost, got, expected)
+
+
+def _finite_otherwise(got: torch.Tensor, expected: Expected) -> torch.Tensor:
+    """Which elements another decision makes finite, and as they are: of a window's equals another has the NaN."""
+    further = expected.further() if expected.further else Further()
+    sides = (*further.others, *(further.explained() if further.explained else ()))
+    found = torch.zeros_like(got, dtype=torch.bool)
+    for side in map(widened, sides):
+        found |= (got.double() - side.double()).abs() <= NEAR_A_SIDE * (side.double().abs() + scale_of(side))
+    return found
 
 
 def no_flags(result: torch.Tensor) -> torch.Tensor:

@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from harness.checks.errors import Further, explained_error, floor_of, scaled_error
+from harness.checks.choices import Further
+from harness.checks.errors import explained_error, floor_of, scaled_error
 from harness.checks.float8 import widened
 from harness.checks.threads import one_thread
 from harness.nouns.devices import on_gpu

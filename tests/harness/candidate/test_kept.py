@@ -50,9 +50,9 @@ def test_two_threads_call_at_once_and_a_disturbed_result_is_left_to_be_judged(tm
     body = """
       static float scratch[20000];
       for (int i = 0; i < 20000; ++i) scratch[i] = floats(arguments)[0];
-      float sum = 0;
-      for (int k = 0; k < 50; ++k)
-        for (int i = 0; i < 20000; ++i) sum += scratch[i] / 1e6f;
+      double sum = 0;
+      for (int k = 0; k < 500; ++k)
+        for (int i = 0; i < 20000; ++i) sum += scratch[i] / 1e7;
       floats(arguments + 3)[0] = sum;
     """
     with linked() as (_, link):
@@ -63,9 +63,14 @@ def test_two_threads_call_at_once_and_a_disturbed_result_is_left_to_be_judged(tm
         called(link, [0])
         alone = memory.views[0]["y"].flatten()[0].item()
         assert alone == pytest.approx(1.0, rel=1e-2)
-        with link.running():
-            link.call([0, 1], 20.0, caller=Caller(together=True))
-        assert memory.views[0]["y"].flatten()[0].item() != alone
+        found = set()
+        for _ in range(50):  # on a busy machine one thread may be done before the other begins
+            with link.running():
+                link.call([0, 1], 20.0, caller=Caller(together=True))
+            found.add(memory.views[0]["y"].flatten()[0].item())
+            if found != {alone}:
+                break
+        assert found != {alone}
 
 
 def test_a_frame_of_megabytes_does_not_fit_a_small_stack(tmp_path):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 import torch
 from cheats.cheat_catalogue import task_source
 
+from harness.checks.choices import Further
 from harness.checks.errors import Expected, compare
 from harness.trusted.oracle import Oracle
 from harness.trusted.reference import Reference
@@ -139,3 +143,14 @@ def test_pytorch_s_own_decisions_excuse_nothing() -> None:
     case.results = [each.clone() for each in case.got]
     case.got[0][3, 5] += 1e-3
     assert case.wrong() == [1 / case.got[0].numel(), 0]
+
+
+def test_a_nan_that_another_decision_puts_elsewhere_is_not_lost() -> None:
+    first, last = torch.tensor([math.nan, 0.0, 1.0]), torch.tensor([0.0, math.nan, 1.0])
+    expected = Expected(
+        "y", first.double(), first, "finite", reached=lambda got: torch.ones_like(got, dtype=torch.bool)
+    )
+    assert compare(last, expected).bad_fraction > 0
+    decided = replace(expected, further=lambda: Further(others=(last.double(),)))
+    assert compare(last, decided).bad_fraction == 0
+    assert compare(torch.tensor([0.5, math.nan, 1.0]), decided).bad_fraction > 0
