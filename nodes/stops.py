@@ -59,6 +59,12 @@ def out_of_time(state: Account, settings: Settings) -> Stop | None:
     return _first((_wall_time, _device_time), state, settings)
 
 
+def left_s(state: Account, settings: Settings) -> float:
+    """Seconds that the run, and its kernels, may still take: the smaller of the two."""
+    used = state.device_seconds + state.usage.device_seconds
+    return min(settings.max_wall_s - state.seconds, settings.max_device_s - used)
+
+
 def _first(conditions: Sequence[Condition[Run]], state: Run, settings: Settings) -> Stop | None:
     return next((stop for condition in conditions for stop in condition(state, settings)), None)
 

@@ -45,4 +45,4 @@ class ServedBatches(Frozen):
         low, high = min(self.own, *self.tried), max(self.own, *self.tried)
         shown = ", ".join(map(str, self.tried))
         at = f"; {self.speedup:.2f}x at {self.workloads[-1].variant.batch}" if self.speedup else ""
-        return f"Serves batches {low} to {high}: right at {shown}, too{at}."
+        return f"Serves batches {low} to {high} (also judged at {shown}{at})."

@@ -13,11 +13,13 @@ from knowledge.compiler.plan import Decline
 from knowledge.compiler.schedule.parts.resizing import SizesRecipe
 from nodes.models.playbook import posed
 from nodes.state import Best, RunState, Step, require
-from nodes.stops import out_of_time
+from nodes.stops import left_s
 from nodes.turn.node import NodeContext, Update
 from nodes.turn.speak import best_speedup
 
 MOVE = "other batches"
+VERDICTS = 3
+"""So many verdicts it may take: on the kernel at other batches, with loops at its own, and with loops at others."""
 
 
 def widened(state: RunState, node_context: NodeContext) -> tuple[tuple[Best, ...], Update]:
@@ -25,13 +27,16 @@ def widened(state: RunState, node_context: NodeContext) -> tuple[tuple[Best, ...
     to the run.
 
     That one is the best kernel for the task's own batch, and the compiler's loops for all others. It is asked for where
-    the best itself is for one batch, and the loops are no slower than PyTorch. Nothing where no kernel was kept.
+    the best itself is for one batch, and the loops are no slower than PyTorch. Nothing where no kernel was kept, or the
+    run has no time left for it.
     """
     best, task = state.best, require(state.task, "task")
     if best is None:
         return (), {}
     settings = node_context.settings
-    if not settings.serve_batches or len(task.workloads) > 1 or out_of_time(state, settings):
+    if not settings.serve_batches or len(task.workloads) > 1:
+        return (best,), {}
+    if VERDICTS * sum(best.verdict.seconds.values()) >= left_s(state, settings):
         return (best,), {}
     try:
         judge = node_context.judge(state)

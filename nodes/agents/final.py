@@ -17,7 +17,7 @@ from nodes.agents.sanitizer import watched
 from nodes.protocols import Account, JudgedRun
 from nodes.settings import Settings
 from nodes.state import Best, Final, require
-from nodes.stops import out_of_time
+from nodes.stops import left_s, out_of_time
 from nodes.turn.node import NodeContext
 
 MOST, MOST_UNDECIDED = 8, 4
@@ -70,11 +70,8 @@ def _no_time(kept: Sequence[Best], state: Run, settings: Settings) -> str:
     trials_s = max(sum(s for name, s in each.verdict.seconds.items() if name not in ("build", "time")) for each in kept)
     rounds_s = max(each.verdict.seconds.get("time", 0.0) for each in kept)
     needed_s = trials_s + PATIENCE * rounds_s * (min(len(kept), MOST) + 1) / 2
-    left_s = min(
-        settings.max_wall_s - state.seconds,
-        settings.max_device_s - state.device_seconds - state.usage.device_seconds,
-    )
-    return f"that takes about {needed_s:.0f} s, and {left_s:.0f} s were left." if needed_s > left_s else ""
+    left = left_s(state, settings)
+    return f"that takes about {needed_s:.0f} s, and {left:.0f} s were left." if needed_s > left else ""
 
 
 def _contest(entered: Sequence[Best], state: Run, node_context: NodeContext, lost: dict[str, str]) -> Contest:

@@ -42,6 +42,14 @@ class Slower(Wide):
         return verdict.model_copy(update={"candidate": candidate.digest})
 
 
+class Late(Wide):
+    """A verdict takes longer than a run may."""
+
+    def evaluate(self, task: Task, candidate: Candidate, *given: Any, **named: Any) -> Verdict:
+        verdict = super().evaluate(task, candidate, *given, **named)
+        return verdict.model_copy(update={"seconds": {"check": 1e6}})
+
+
 class Gone(Wide):
     """The machine fails while batches are asked for."""
 
@@ -83,8 +91,8 @@ def test_what_costs_the_own_batch_time_is_not_kept() -> None:
     assert MOVE not in moves(state)
 
 
-def test_nobody_asks_where_the_setting_is_off_or_the_machine_fails() -> None:
-    for judge, settings in ((Wide, {"serve_batches": False}), (Gone, {})):
+def test_nobody_asks_where_the_setting_is_off_time_is_short_or_the_machine_fails() -> None:
+    for judge, settings in ((Wide, {"serve_batches": False}), (Late, {}), (Gone, {})):
         state, _ = ended(RIGHT, judge=judge, **settings)
         assert LOOPS not in found(state)
         assert said(state) == ""
