@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.nouns.aten import ALONG_AN_AXIS, of_kinds
 from harness.nouns.devices import on_gpu
 from harness.nouns.task import Argument, Ref, Signature, Task, TensorSpec, TracedOp
 
-_ALONG_AN_AXIS = frozenset({
-    "index_select", "gather", "index_add", "index_copy", "index_fill", "index_reduce", "scatter", "scatter_add",
-    "scatter_reduce",
-})  # fmt: skip
-_SAME_VALUES = frozenset({"to", "_to_copy", "view", "reshape", "unsqueeze", "squeeze", "flatten", "expand", "clone"})
+_SAME_VALUES = of_kinds("reshape", "permute", "expand", "alias", "cast") | {"clone", "contiguous"}
 _SIGNED = ("int64", "int32", "int16", "int8")
 
 Place = tuple[int, int, int]
@@ -51,7 +48,7 @@ def _named(op: TracedOp, name: str, shape: tuple[int, ...]) -> Iterator[tuple[st
         return
     if name == "embedding":
         yield _ref(op.args[1]), 0, shape[0]
-    elif name in _ALONG_AN_AXIS and isinstance(op.args[1], int):
+    elif name in ALONG_AN_AXIS and isinstance(op.args[1], int):
         yield _ref(op.args[2]), 0, shape[op.args[1]]
     elif name in ("index", "index_put") and isinstance(op.args[1], tuple):
         for index, extent in zip(op.args[1], shape, strict=False):

@@ -104,6 +104,11 @@ def of_kinds(*kinds: Kind) -> frozenset[str]:
     return frozenset(name for name, kind in KINDS.items() if kind in kinds)
 
 
+ALONG_AN_AXIS = frozenset((
+    "gather", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "scatter", "scatter_add",
+    "scatter_reduce",
+))  # fmt: skip
+"""Operations whose `index` names places along the axis `dim` of the first operand."""
 FREE = of_kinds("reshape", "permute", "expand", "part", "alias")
 """Operations that only look at memory another way: they take no time on the device."""
 ALIASING = FREE - {"lift_fresh_copy"} | {"contiguous", "to", "type_as", "dropout"}

@@ -10,6 +10,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from harness.nouns.aten import ALONG_AN_AXIS
+
 _ATEN = torch.ops.aten
 _CHOOSING = (
     _ATEN.sort, _ATEN.argsort, _ATEN.topk, _ATEN.argmax, _ATEN.argmin, _ATEN.median, _ATEN.mode, _ATEN.kthvalue,
@@ -20,14 +22,6 @@ _WRITING = (_ATEN.scatter, _ATEN.scatter_)
 _PUTTING = (_ATEN.index_put, _ATEN.index_put_, _ATEN._index_put_impl_, _ATEN._unsafe_index_put)
 _EXTREME = (_ATEN.max, _ATEN.min)
 _OWN = ("ignore_index", "padding_idx")
-_NAMING = {
-    _ATEN.index_select: "index", _ATEN.gather: "index", _ATEN.index_add: "index", _ATEN.index_add_: "index",
-    _ATEN.scatter_add: "index", _ATEN.scatter_add_: "index", _ATEN.index_copy: "index", _ATEN.index_copy_: "index",
-    _ATEN.scatter: "index", _ATEN.scatter_: "index", _ATEN.index_fill: "index", _ATEN.index_fill_: "index",
-    _ATEN.index_reduce: "index", _ATEN.index_reduce_: "index", _ATEN.scatter_reduce: "index",
-    _ATEN.scatter_reduce_: "index",
-}  # fmt: skip
-"""Operators whose argument names places along `dim` of `self`."""
 _COMPUTING = (
     _ATEN.mul, _ATEN.remainder, _ATEN.fmod, _ATEN.floor_divide, _ATEN.bitwise_and, _ATEN.bitwise_xor,
     _ATEN.bitwise_right_shift, _ATEN.__rshift__, _ATEN.__and__, _ATEN.__xor__,
@@ -75,8 +69,8 @@ class IntegerUses(TorchDispatchMode):
 
 def _named(packet: Any, given: dict[str, Any]) -> Iterator[tuple[torch.Tensor, int]]:
     """Tensors that name places of a table in an operator, and how many that has."""
-    if packet in _NAMING and given["self"].ndim:
-        yield given[_NAMING[packet]], given["self"].shape[given["dim"]]
+    if packet.__name__.removesuffix("_") in ALONG_AN_AXIS and given["self"].ndim:
+        yield given["index"], given["self"].shape[given["dim"]]
     elif packet is _ATEN.embedding:
         yield given["indices"], given["weight"].shape[0]
     elif packet is _ATEN.nll_loss_forward:

@@ -49,6 +49,14 @@ def exported(folder: Path, source: str, kernel: str, *, built: bool = True, serv
     return folder
 
 
+def beside_eager(drop_in: Any) -> tuple[Any, Any]:
+    """A drop-in as it comes and its reference, with the same parameters; its fallbacks are counted from here on."""
+    model, eager = drop_in.ModelNew().eval(), drop_in.reference.Model().eval()
+    model.load_state_dict(eager.state_dict())
+    drop_in.KERNEL.fallbacks.clear()
+    return model, eager
+
+
 def loaded(folder: Path) -> Any:
     """The drop-in of a folder as a module of this process, which can be pickled."""
     name = f"drop_in_{next(_LOADED)}"

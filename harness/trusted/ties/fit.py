@@ -31,9 +31,9 @@ SOLVED = 1e-16
 PROBE = 2.0**-10
 """How far shares are moved to see what a direction changes."""
 TOGETHER = 64
-"""Decisions that a step down changes at most."""
+"""A step changes so many decisions at most."""
 FOLLOWED = 0.1
-"""Of what the slope promises is seen after a step that is taken at once."""
+"""A step is taken at once where the error falls by this share of what the slope promises; else the best of all is."""
 SIGNS, SEEDS = 60, 2
 TRIES, TRIES_S = 256, 2.0
 """By halves; seconds of a processor, which are the same on a busy machine."""
@@ -91,8 +91,8 @@ class _Search:
                 return
 
     def by_descent(self) -> None:
-        """As the slopes have it: the decisions that set most right are changed, as many at once as help, then single
-        ones. What follows from several together may be off in more elements for a while."""
+        """Follow the slope of the error: change the decisions that reduce it most, as many at once as do, then one at a
+        time. On the way more elements may be off than before."""
         function, until = self._function, time.thread_time() + TRIES_S
         which = function.as_taken(self._which, self._order)
         here, units, most = self._off(which), function.units, TOGETHER
@@ -117,14 +117,14 @@ class _Search:
             which, here = function.as_taken(best), least
 
     def _off(self, which: torch.Tensor) -> float:
-        """How much is off where these sides are taken, by orders of size: one output's sum does not outweigh all."""
+        """The error where these sides are taken, on a logarithmic scale: no large element outweighs the rest."""
         found = self._function.taken(which)
         if self._keep(found):
             self._which, self._order = which, None
         return float(self._distance(found).square().log1p().sum())
 
     def _gains(self, which: torch.Tensor) -> torch.Tensor:
-        """By how much what is off shrinks, as the slopes have it, where each unit of decisions is changed alone."""
+        """For each unit of decisions by how much the slope says the error falls if that unit alone is changed."""
         here = which.double().requires_grad_()
         with torch.enable_grad():
             off = self._distance(self._function(here)).square().log1p().sum()

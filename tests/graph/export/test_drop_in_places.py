@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from drop_ins import described, exported, loaded
+from drop_ins import beside_eager, described, exported, loaded
 
 from graph.export.places import places
 
@@ -68,11 +68,7 @@ def drop_in(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture
 def pair(drop_in: Any) -> tuple[Any, Any]:
-    """The drop-in, as it comes, and the reference, alike."""
-    model, eager = drop_in.ModelNew().eval(), drop_in.reference.Model().eval()
-    model.load_state_dict(eager.state_dict())
-    drop_in.KERNEL.fallbacks.clear()
-    return model, eager
+    return beside_eager(drop_in)
 
 
 @pytest.mark.parametrize(("ids", "other"), [(40, 0), (-1, 0), (1 << 40, 0), (0, 5), (0, -6)])

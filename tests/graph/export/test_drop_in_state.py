@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import pytest
 import torch
-from drop_ins import candidate, described, exported, loaded
+from drop_ins import beside_eager, candidate, described, exported, loaded
 
 from graph.packages.form import Form, export
 from harness.nouns.errors import UserError
@@ -61,11 +61,7 @@ def drop_in(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture
 def pair(drop_in: Any) -> tuple[Any, Any]:
-    """The drop-in and the reference, alike."""
-    model, eager = drop_in.ModelNew().eval(), drop_in.reference.Model().eval()
-    model.load_state_dict(eager.state_dict())
-    drop_in.KERNEL.fallbacks.clear()
-    return model, eager
+    return beside_eager(drop_in)
 
 
 def require_alike(model: Any, eager: Any) -> None:
