@@ -110,8 +110,6 @@ def entries(dtype: torch.dtype) -> dict[str, Entry]:
     from torch.testing._internal.common_methods_invocations import op_db
     from torch.testing._internal.common_modules import module_db
 
-    # Importing them freezes the flags of torch.backends for the whole process, where other tests set them.
-    torch.backends.__allow_nonbracketed_mutation_flag = True
     found: dict[str, Entry] = {}
     for info in op_db:
         name = info.name + (f"/{info.variant_test_name}" if info.variant_test_name else "")

@@ -16,6 +16,8 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[cuda_device.CudaDevice]:
     monkeypatch.setattr(cuda_device.CudaDevice, "place", torch.device("cpu"))
     monkeypatch.setenv("CUDA_CACHE_PATH", "")
     monkeypatch.setattr(cuda_device, "Driver", lambda ordinal: None)
+    # PyTorch's own test helpers, which other tests of this process import, freeze these flags.
+    monkeypatch.setitem(torch.backends.flags_frozen.__globals__, "flags_frozen", lambda: False)
     before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
     yield cuda_device.CudaDevice(1 << 12)
     torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
