@@ -22,18 +22,15 @@ VERDICTS = 3
 """So many verdicts it may take: on the kernel at other batches, with loops at its own, and with loops at others."""
 
 
-def widened(state: RunState, node_context: NodeContext) -> tuple[tuple[Best, ...], Update]:
-    """The best kernel, with its verdict's word on other batches; after it the one that serves them, and what that adds
+def widened(best: Best, state: RunState, node_context: NodeContext) -> tuple[tuple[Best, ...], Update]:
+    """The run's result, with its verdict's word on other batches; after it the one that serves them, and what that adds
     to the run.
 
-    That one is the best kernel for the task's own batch, and the compiler's loops for all others. It is asked for where
-    the best itself is for one batch, and the loops are no slower than PyTorch. Nothing where no kernel was kept, or the
-    run has no time left for it.
+    That one is the result for the task's own batch, and the compiler's loops for all others. It is asked for where the
+    result itself is for one batch, and kept where the loops are no slower than PyTorch. The result as it is where the
+    run has no time left to ask.
     """
-    best, task = state.best, require(state.task, "task")
-    if best is None:
-        return (), {}
-    settings = node_context.settings
+    settings, task = node_context.settings, require(state.task, "task")
     if not settings.serve_batches or len(task.workloads) > 1:
         return (best,), {}
     if VERDICTS * sum(best.verdict.seconds.values()) >= left_s(state, settings):

@@ -6,7 +6,7 @@ from typing import Any
 
 from scripted_judge import ScriptedJudge
 from softsign_script import FASTER, RIGHT, SOURCE
-from test_final import ended, found
+from test_final import digest, ended, found
 
 from harness.nouns.batches import Batches, ServedBatches
 from harness.nouns.candidate import Candidate
@@ -82,6 +82,16 @@ def test_the_result_is_the_best_kernel_with_loops_beside_it() -> None:
     assert last.candidate == state.candidate.digest
     assert state.earlier[-1].candidate.source.rstrip() == FASTER.rstrip()
     assert result_of(state).depth == 1
+
+
+def test_a_result_that_the_final_chose_is_what_gets_the_loops() -> None:
+    open_still = FASTER.replace("passed 3x", "passed 1.02x 20%\n// judge: finally 5x")
+    state, _ = ended(RIGHT, open_still, judge=Wide)
+    assert LOOPS in found(state)
+    assert state.history[-1].parent == digest(open_still)
+    assert said(state).startswith("Serves batches 1 to ")
+    assert f"The kernel {digest(open_still)} is the result" in result_of(state).final.note
+    assert [each.candidate.source for each in state.earlier] == [RIGHT, open_still]
 
 
 def test_what_costs_the_own_batch_time_is_not_kept() -> None:
