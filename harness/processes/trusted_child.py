@@ -40,6 +40,10 @@ _HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 """Oracles are large and short-lived: huge pages save their faults."""
 
 
+_SERVE = "import gc; gc.disable(); from harness.trusted.jobs import server; server.main()"
+"""Importing torch takes a fifth longer where garbage is collected meanwhile."""
+
+
 class JobDiedError(Exception):
     """The child ended without an answer; `reason` says how ("killed by SIGSEGV", "over its time of 60 s")."""
 
@@ -63,7 +67,7 @@ class WarmParent:
         self._lock = threading.Lock()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "harness.trusted.jobs.server", str(theirs.fileno())],
+                [sys.executable, "-c", _SERVE, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

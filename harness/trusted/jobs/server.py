@@ -1,7 +1,7 @@
 """The warm parent: has torch imported, forks a locked-down child for each job, and passes its answer on.
 
-Run as `python -m harness.trusted.jobs.server CONTROL_FD` with one thread (OMP_NUM_THREADS=1): a fork copies only the
-calling thread. It holds no secret, never touches `torch.cuda`, and never runs foreign code itself.
+`main` runs with one thread (OMP_NUM_THREADS=1): a fork copies only the calling thread. It holds no secret, never
+touches `torch.cuda`, and never runs foreign code itself.
 
 A job arrives on the control socket as one frame with the job's own socket attached. The child answers there with one
 frame, before which others may tell what it is doing; when it has ended, the parent adds {"exit": wait status} and
@@ -11,6 +11,7 @@ closes. A client that hangs up early has the child's whole tree killed.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import selectors
 import signal
@@ -179,9 +180,8 @@ def _confine(job: dict[str, Any]) -> None:
 
 def main() -> None:
     """Entry point of the process."""
+    gc.freeze()  # what torch's import made stays; a child's collections leave it alone
+    gc.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the client decides
     Server(socket.socket(fileno=int(sys.argv[1]))).run()
-
-
-if __name__ == "__main__":
-    main()
+    os._exit(0)  # to take torch apart again would take a second
