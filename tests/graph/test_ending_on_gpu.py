@@ -74,7 +74,7 @@ def test_a_read_beyond_the_end_is_repaired_and_the_gain_is_kept() -> None:
     })  # fmt: skip
     state = RunState.model_validate(
         build_graph(lambda spec, options: model).compile().invoke(
-            {"source": SOURCE, "name": "softsign"}, context=Settings(target="cuda")
+            {"source": SOURCE, "name": "softsign"}, context=Settings(target="cuda", serve_batches=False)
         )
     )  # fmt: skip
     told = [f"{step.agent} {step.status}: {step.message}" for step in state.history]
