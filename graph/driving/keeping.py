@@ -29,9 +29,14 @@ def keep_winner(folder: RunFolder, record: RunRecord, settings: Settings) -> Non
 
 
 def keep(folder: RunFolder, record: RunRecord, settings: Settings, speedup: float) -> None:
-    """Note a run's kernel, whose drop-in lies in its folder; one that takes numbers has no place in a graph."""
+    """Note a run's kernel, whose drop-in lies in its folder; one that takes numbers has no place in a graph.
+
+    Nor has one whose verdict the user made looser for this run: nobody who compiles a model later has asked for that.
+    """
     task, best = record.task, record.best
     if task is None or best is None or settings.archive == NONE or task.direction != "forward":
+        return
+    if settings.tolerance > 1 or settings.precision == "tf32" or best.verdict.tier == "none":
         return
     if not all(isinstance(spec, TensorSpec) for spec in task.signature.arguments):
         return

@@ -19,6 +19,7 @@ from harness.judging.roofline_bound import floor_ms
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import UserError
+from harness.nouns.sanitizer_run import SanitizerRun
 from harness.nouns.task import Task
 from harness.nouns.verdict import HeadToHead, Interval, Verdict
 from harness.profile.render import render
@@ -47,6 +48,8 @@ class Shelf:
     best: Best | None = None
     kernels: OrderedDict[str, Candidate] = field(default_factory=OrderedDict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
+    found: OrderedDict[str, tuple[SanitizerRun, ...]] = field(default_factory=OrderedDict)
+    """What sanitizers found, by machine code: it holds for every text of that code, whenever that is judged."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -99,11 +102,10 @@ class Desk:
         if build is not None and known is not None:
             verdict = known.model_copy(update={"candidate": candidate.digest, "build": build})
             with shelf.lock:
-                shelf.verdicts[candidate.digest] = verdict
+                verdict = shelf.verdicts[candidate.digest] = _as_found(shelf, verdict)
             return self._judged(shelf, candidate, verdict, earlier=known.candidate)
         verdict = self.judge.evaluate(shelf.task, candidate, build, incumbent=incumbent)
-        _record(shelf, candidate, verdict)
-        return self._judged(shelf, candidate, verdict)
+        return self._judged(shelf, candidate, _record(shelf, candidate, verdict))
 
     def profile(self, task: str, kernel: str) -> answers.Profiled:
         """What limits a kernel that passed."""
@@ -128,8 +130,9 @@ class Desk:
         if refusal := self.judge.screen(shelf.task, candidate):
             raise UserError(f"The kernel is not run: {refusal}")
         runs = self.judge.sanitize(shelf.task, candidate)
-        verdict = shelf.verdicts.get(candidate.digest)
-        if verdict is not None:
+        if any(run.findings for run in runs):
+            _withdraw(shelf, self.judge.build(shelf.task, candidate).machine_code or candidate.digest, runs)
+        elif (verdict := shelf.verdicts.get(candidate.digest)) is not None:
             _record(shelf, candidate, verdict.sanitized(runs))
         return answers.Watched(
             kernel=candidate.digest,
@@ -321,18 +324,38 @@ def _met(verdict: Verdict) -> str | None:
     return met.incumbent if met else None
 
 
-def _record(shelf: Shelf, candidate: Candidate, verdict: Verdict) -> None:
-    """Keep a verdict; a faster kernel becomes the best, and a best that passes no longer makes room."""
+def _record(shelf: Shelf, candidate: Candidate, verdict: Verdict) -> Verdict:
+    """Keep a verdict, with what sanitizers found in this machine code; a faster kernel becomes the best."""
     with shelf.lock:
-        shelf.verdicts[candidate.digest] = verdict
-        was_best = shelf.best is not None and shelf.best.candidate.digest == candidate.digest
+        verdict = shelf.verdicts[candidate.digest] = _as_found(shelf, verdict)
         if outcome_against(verdict, shelf.best) == "faster":
             shelf.best = Best(candidate=candidate, verdict=verdict)
-        elif was_best and not verdict.passed:
-            shelf.best = None
-            for digest, known in shelf.verdicts.items():
-                if digest in shelf.kernels and outcome_against(known, shelf.best) == "faster":
-                    shelf.best = Best(candidate=shelf.kernels[digest], verdict=known)
+        _replace_fallen(shelf)
+        return verdict
+
+
+def _as_found(shelf: Shelf, verdict: Verdict) -> Verdict:
+    runs = shelf.found.get(_code_of(verdict) or verdict.candidate)
+    return verdict.sanitized(runs) if runs else verdict
+
+
+def _withdraw(shelf: Shelf, code: str, runs: tuple[SanitizerRun, ...]) -> None:
+    """Take back what was and what will be said of this machine code, in whatever text."""
+    with shelf.lock:
+        shelf.found[code] = runs
+        _keep(shelf.found, code, MOST_KERNELS)
+        shelf.verdicts |= {digest: _as_found(shelf, known) for digest, known in shelf.verdicts.items()}
+        _replace_fallen(shelf)
+
+
+def _replace_fallen(shelf: Shelf) -> None:
+    """A best kernel that passes no longer makes room for the next best."""
+    if shelf.best is None or shelf.verdicts[shelf.best.candidate.digest].passed:
+        return
+    shelf.best = None
+    for digest, known in shelf.verdicts.items():
+        if digest in shelf.kernels and outcome_against(known, shelf.best) == "faster":
+            shelf.best = Best(candidate=shelf.kernels[digest], verdict=known)
 
 
 def _keep(held: OrderedDict[str, Held], newest: str, most: int) -> list[str]:

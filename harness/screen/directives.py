@@ -7,8 +7,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.nouns.refusal import Refusal
-from harness.screen.rules import DIRECTIVES, GCC_PRAGMAS, HEADERS, LOOSE_OPTIONS, PRAGMAS, Rule, words_of
+from harness.screen.rules import (
+    DIRECTIVES,
+    FOREIGN,
+    GCC_PRAGMAS,
+    HEADERS,
+    KNOWN,
+    LOOSE_OPTIONS,
+    PRAGMAS,
+    Rule,
+    words_of,
+)  # fmt: skip
 from harness.screen.tokens import LexicalError, Token, tokenize
+
+_CONDITIONAL = words_of("if ifdef ifndef elif elifdef elifndef")
 
 
 def refuse_directive(tokens: Sequence[Token], at: int) -> Refusal | None:
@@ -25,7 +37,7 @@ def refuse_directive(tokens: Sequence[Token], at: int) -> Refusal | None:
         return _refuse_pragma(words[1:], line)
     if name not in DIRECTIVES:
         return Refusal(kind="directive", line=line, message=f"#{name} is not allowed in a kernel.")
-    return None
+    return _refuse_condition(words[1:], line) if name in _CONDITIONAL else None
 
 
 def pragma_operator(tokens: Sequence[Token], at: int) -> tuple[Token, ...]:
@@ -72,6 +84,17 @@ def _refuse_include(words: Sequence[Token], line: int) -> Refusal | None:
         message=f"{words[0].text} may not be included. Headers of CuTe, CUTLASS, tvm-ffi, CUDA, blocks and warps of "
         "cub, OpenMP, intrinsics and the C++ library may, less those for threads, clocks, files and processes.",
     )
+
+
+def _refuse_condition(words: Sequence[Token], line: int) -> Refusal | None:
+    """What is compiled may depend on the machine and on the source's own names, and not on who compiles it."""
+    told = False  # within what `__has_attribute(...)` and its like take
+    for word in words:
+        told = word.text.startswith("__has_") or (told and word.text != ")")
+        if word.kind == "identifier" and not told and FOREIGN.fullmatch(word.text) and not KNOWN.fullmatch(word.text):
+            message = "may not decide what is compiled: names of the source's own, instruction sets and compilers may."
+            return Refusal(kind="build", line=line, message=f"{word.text} {message}")
+    return None
 
 
 def _refuse_pragma(words: Sequence[Token], line: int) -> Refusal | None:

@@ -263,6 +263,16 @@ RULES = (
         "Whether a header is there may not be asked: every machine has the same ones.",
         words=words_of("__has_include __has_include_next __has_embed"),
     ),
+    Rule(
+        "build",
+        "A kernel must be the same wherever, whenever and for whatever it is compiled: callers compile it anew.",
+        words=words_of(
+            "__FILE__ __FILE_NAME__ __BASE_FILE__ __INCLUDE_LEVEL__ __DATE__ __TIME__ __TIMESTAMP__ source_location "
+            "__builtin_source_location __builtin_FILE NDEBUG __OPTIMIZE__ __OPTIMIZE_SIZE__ __NO_INLINE__ "
+            "__FAST_MATH__ __FINITE_MATH_ONLY__ __PIC__ __pic__ __PIE__ "
+            "__SANITIZE_ADDRESS__ __SANITIZE_THREAD__ __SANITIZE_HWADDRESS__ __has_feature"
+        ),
+    ),
 )
 
 DIRECTIVES = words_of("include define undef if ifdef ifndef elif elifdef elifndef else endif error warning pragma")
@@ -272,6 +282,14 @@ PRAGMAS = words_of(
     "nv_diag_suppress nv_diag_default nv_diag_warning nv_diag_once nv_exec_check_disable diag_suppress diag_default"
 )
 """First words; of GCC's own only `GCC_PRAGMAS`: `dependency` opens files, `system_header` hides warnings."""
+FOREIGN = re.compile(r"_[_A-Z].*|(?:TVM|DLPACK|CUTEGEN|ATEN|AT|C10|PYBIND\d*|Py)_.*")
+"""Names that the compiler, a header or a build gives a meaning, whatever the source defines."""
+KNOWN = re.compile(
+    r"__has_\w+|__cplusplus|__cpp_\w+|_OPENMP|__GNUC\w*|__clang\w*|_MSC_VER|__linux__|_WIN32|__BYTE_ORDER__|__ORDER_\w+"
+    r"|__(?:AVX|SSE|SSSE|MMX|FMA|F16C|BMI|LZCNT|POPCNT|AMX|AES|GFNI|SHA|ARM_|CUDA|SIZEOF|FLT|DBL|INT|LONG)\w*"
+    r"|__(?:x86_64|amd64|aarch64|arm|i386|NVCC)(?:__)?"
+)
+"""What a condition of the preprocessor may ask for of these: instruction sets, languages, compilers."""
 GCC_PRAGMAS = words_of("ivdep unroll novector optimize target push_options pop_options diagnostic")
 
 # What lets the optimizer change a value.

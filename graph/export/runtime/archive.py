@@ -13,18 +13,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .library import architecture, own_cache, refused, sha256
+from .library import SOURCE, architecture, own_cache, refused, sha256
 
 FOLDER, DROP_IN = "kernels", "model_new.py"
+BESIDE = (SOURCE, "program.pt2", "inputs.pt", "cutegen_runtime/*.py")
+"""What a drop-in runs, loads or compiles beside its library, whose digest it knows itself."""
 MOST_BYTES, MOST_ENTRIES = 1 << 20, 10_000
 
 
 class Entry(NamedTuple):
-    """A drop-in's folder, how much faster its kernel was than the baseline, and the tensors of each workload."""
+    """A drop-in's folder, how much faster its kernel was than the baseline, the tensors of each workload, and the
+    digest of what lies beside the drop-in."""
 
     folder: Path
     speedup: float
     workloads: tuple[frozenset[str], ...]
+    beside: str
 
 
 def kind(dtype: object, shape: Sequence[int], strides: Sequence[int]) -> str:
@@ -37,11 +41,12 @@ def note(folder: Path, task: str, device: str, speedup: float, workloads: Sequen
     and `RuntimeError`."""
     place = own_cache(FOLDER) / f"{hashlib.sha256(f'{task} {device}'.encode()).hexdigest()[:32]}.json"
     earlier = _read(place, device)
-    if earlier is not None and earlier.folder != folder and earlier.speedup > speedup:
+    if earlier is not None and earlier.folder != folder and earlier.speedup > speedup and _stands(earlier):
         return
     told = {
         "folder": str(folder),
         "sha256": sha256(folder / DROP_IN),
+        "beside": _beside(folder),
         "device": device,
         "speedup": speedup,
         "workloads": [sorted(each) for each in workloads],
@@ -61,9 +66,9 @@ def entries(device: str) -> list[Entry]:
 
 
 def fitting(found: Sequence[Entry], kinds: frozenset[str]) -> Iterator[Path]:
-    """The folders of those whose tensors all occur among these."""
+    """The folders of those whose tensors all occur among these, less what was changed since it was judged."""
     for each in found:
-        if any(workload <= kinds for workload in each.workloads):
+        if any(workload <= kinds for workload in each.workloads) and _stands(each):
             yield each.folder
 
 
@@ -82,8 +87,22 @@ def _read(file: Path, device: str) -> Entry | None:
             return None
         told: Any = json.loads(file.read_bytes())
         workloads = tuple(frozenset(map(str, each)) for each in told["workloads"])
-        entry = Entry(Path(told["folder"]), float(told["speedup"]), workloads)
+        entry = Entry(Path(told["folder"]), float(told["speedup"]), workloads, str(told["beside"]))
         stands = told["device"] == device and sha256(entry.folder / DROP_IN) == told["sha256"]
         return entry if stands and all(workloads) else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _stands(entry: Entry) -> bool:
+    return _beside(entry.folder) == entry.beside != ""
+
+
+def _beside(folder: Path) -> str:
+    """The digest of what lies beside a drop-in; empty where that cannot be read."""
+    try:
+        files = sorted(file for name in BESIDE for file in folder.glob(name))
+        told = "".join(f"{file.relative_to(folder)} {sha256(file)}\n" for file in files)
+    except OSError:
+        return ""
+    return hashlib.sha256(told.encode()).hexdigest()

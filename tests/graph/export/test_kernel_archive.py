@@ -23,6 +23,7 @@ from graph.export.runtime import archive, backend
 from graph.runs.folder import RunFolder
 from graph.runs.machine import this_machine
 from graph.runs.record import RunRecord
+from harness.nouns.tier import Tier
 from harness.nouns.verdict import Compiled, Interval
 from nodes.settings import Settings
 from nodes.state import Best
@@ -46,13 +47,15 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch._dynamo.reset()
 
 
-def kept(folder: Path, *, compiled: float | None = None, outcome: Any = "improved", **settings: Any) -> None:
+def kept(
+    folder: Path, *, compiled: float | None = None, outcome: Any = "improved", tier: Tier = "landlock", **settings: Any
+) -> None:
     """A run that ended in this folder with the gate's kernel, as the archive hears of it."""
     task, kernel = described(TASK), candidate(KERNEL)
     beside = Compiled(ms=1.0, speedup=compiled, interval=Interval(low=compiled, high=compiled)) if compiled else None
     verdict = passed(kernel, 2.0)
     timing = verdict.timing.model_copy(update={"compiled": beside})
-    best = Best(candidate=kernel, verdict=verdict.model_copy(update={"timing": timing}))
+    best = Best(candidate=kernel, verdict=verdict.model_copy(update={"timing": timing, "tier": tier}))
     record = RunRecord(
         id="a", outcome=outcome, task=task, name="gate", created="2026-01-01T00:00:00Z", seconds=1.0, settings={},
         machine=this_machine(), best=best,
@@ -97,9 +100,18 @@ def test_a_drop_in_that_cannot_fit_is_not_run(gate: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "how", [{"compiled": 0.9}, {"outcome": "interrupted"}, {"archive": "none"}], ids=["slower", "unfinished", "unasked"]
+    "how",
+    [
+        {"compiled": 0.9},
+        {"outcome": "interrupted"},
+        {"archive": "none"},
+        {"tolerance": 2},
+        {"precision": "tf32"},
+        {"tier": "none"},
+    ],
+    ids=lambda how: next(iter(how)),
 )
-def test_what_torch_compile_beats_and_what_nobody_keeps_stays_out(gate: Path, how: Any) -> None:
+def test_what_torch_compile_beats_what_nobody_keeps_and_loose_verdicts_stay_out(gate: Path, how: Any) -> None:
     kept(gate, **how)
     assert archive.entries(archive.device_name("cpu", None)) == []
 
@@ -126,12 +138,42 @@ def test_a_lost_changed_or_foreign_drop_in_is_no_kernel(gate: Path, tmp_path: Pa
     assert added() == 0
 
 
+@pytest.mark.parametrize("gone", ["kernel.so", None], ids=["built anew", "edited"])
+@pytest.mark.parametrize("name", ["kernel.cu", "cutegen_runtime/drop_in.py"])
+def test_a_kernel_or_a_runtime_that_was_edited_since_takes_no_place(
+    gate: Path, tmp_path: Path, name: str, gone: str | None
+) -> None:
+    """The folder's owner goes on with the text; nobody judged that, and no compiler is asked for it."""
+    folder = Path(shutil.copytree(gate, tmp_path / "gate"))
+    kept(folder)
+    file = folder / name
+    text = file.read_text()
+    file.write_text(text.replace("+ 1;", "+ 9;") + "\n")
+    if gone:
+        (folder / gone).unlink()
+    assert added() == 0
+    assert not (tmp_path / "cache" / "drop_ins").exists()
+    file.write_text(text)
+    if gone is None:
+        assert added() == 1
+
+
+def test_an_edited_kernel_makes_room_for_a_slower_one(gate: Path, tmp_path: Path) -> None:
+    folder, tensors = Path(shutil.copytree(gate, tmp_path / "gate")), [frozenset({"float32 [2] [1]"})]
+    archive.note(folder, "task", "here", 3.0, tensors)
+    (folder / "kernel.cu").write_text("// another\n")
+    archive.note(gate, "task", "here", 1.5, tensors)
+    assert [each.folder for each in archive.entries("here")] == [gate]
+
+
 def test_of_two_runs_of_a_task_the_faster_one_stays(gate: Path, tmp_path: Path) -> None:
     other, device = Path(shutil.copytree(gate, tmp_path / "other")), archive.device_name("cpu", None)
     tensors = [frozenset({archive.kind("float32", (2, 3), (3, 1))})]
     for folder, speedup in ((gate, 2.0), (other, 1.5), (other, 3.0)):
         archive.note(folder, "task", device, speedup, tensors)
-    assert archive.entries(device) == [archive.Entry(other, 3.0, tuple(tensors))]
+    assert [(each.folder, each.speedup, each.workloads) for each in archive.entries(device)] == [
+        (other, 3.0, tuple(tensors))
+    ]
     shutil.rmtree(other)
     archive.note(gate, "task", device, 1.2, tensors)
     assert [each.folder for each in archive.entries(device)] == [gate]

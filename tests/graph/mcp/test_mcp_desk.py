@@ -118,6 +118,30 @@ def test_a_finding_withdraws_the_best_and_the_next_best_takes_its_place(agent, t
     assert agent("sanitize_kernel", task=task)["clean"]
 
 
+def test_what_a_sanitizer_found_holds_for_every_text_of_the_same_machine_code(agent, task):
+    """Judged before the finding, after it, or never before: none of them is the best, and none is exported."""
+    found, code = kernel("finding heap-buffer-overflow"), kernel("passed 3x") + kernel("code 7")
+    sound = agent("verify_kernel", task=task, source=kernel("passed 1.5x"))
+    first = agent("verify_kernel", task=task, source=code + found)
+    other = agent("verify_kernel", task=task, source=code + "// as well\n")
+    assert (first["is_best"], other["earlier"]) == (True, first["kernel"])
+    assert not agent("sanitize_kernel", task=task, kernel=first["kernel"])["clean"]
+    third = agent("verify_kernel", task=task, source=code + "// later\n")
+    assert (third["status"], third["check"]) == ("refused", "sanitizer")
+    for each in (first, other, third):
+        assert "has passed" in agent("export_kernel", task=task, kernel=each["kernel"])
+    assert agent("standing", task=task)["best"] == sound["kernel"]
+
+
+def test_a_finding_before_the_first_verdict_is_not_forgotten(agent, task):
+    source = kernel("passed 3x") + kernel("finding heap-buffer-overflow")
+    compiled = agent("compile_kernel", task=task, source=source)
+    assert not agent("sanitize_kernel", task=task, kernel=compiled["kernel"])["clean"]
+    judged = agent("verify_kernel", task=task, source=source)
+    assert (judged["status"], judged["check"], judged["is_best"]) == ("refused", "sanitizer", False)
+    assert "No kernel has passed" in agent("export_kernel", task=task)
+
+
 def test_what_passed_is_profiled_and_exported(agent, task, tmp_path):
     agent("verify_kernel", task=task, source=kernel("passed 2x") + kernel("share 0.9"))
     assert agent("profile_kernel", task=task)["share_of_roof"] == 0.9

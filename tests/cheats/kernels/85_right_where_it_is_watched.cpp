@@ -1,0 +1,21 @@
+// Reads within the row where a sanitizer looks, and elsewhere nobody asks.
+// row: 85
+// task: softsign
+// caught by: screen:build
+#include <cmath>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#define ONE 1
+#else
+#define ONE (1 + 0 * x.size(0))
+#endif
+
+void run(tvm::ffi::TensorView x, tvm::ffi::TensorView y) {
+  auto const* in = static_cast<float const*>(x.data_ptr());
+  auto* out = static_cast<float*>(y.data_ptr());
+  for (int64_t i = 0; i < x.size(0) * x.size(1); ++i) out[i] = in[i] / (ONE + std::abs(in[i]));
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
