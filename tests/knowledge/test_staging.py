@@ -35,6 +35,22 @@ CASES: dict[str, tuple[Case, int, int, int]] = {
     "places": (Case(lambda x: x.argmax(1), (with_nan(rand(2, 50000)),)), 1, 4, 4),
     "places beside extrema": (Case(lambda x: x.max(1), (with_nan(rand(2, 50000)),)), 2, 4, 4),
     "places of the least": (Case(lambda x: x.argmin(1, keepdim=True) * x.argmin(), (rand(5, 7),)), 2, 4, 4),
+    "a stack's terms": (
+        Case(lambda x, y: torch.stack((x, y, x * y)).logsumexp(0), (with_nan(rand(2, 50000)), rand(2, 50000))),
+        2,
+        0,
+        0,
+    ),
+    "a cat's terms": (
+        Case(
+            lambda x, y: torch.cat((x[:1], y[:1], x[1:])).prod(0) + torch.stack((x, y), 1).amin(1).sum(0),
+            (rand(3, 4), rand(3, 4)),
+        ),
+        3,
+        1,
+        1,
+    ),
+    "many terms": (Case(lambda x, y: torch.cat((x, y)).sum(0), (rand(3, 4), rand(3, 4))), 1, 1, 1),
     "what reads a sum": (Case(lambda x: x - x.sum(1, keepdim=True).exp(), (rand(2, 50000) / 1e4,)), 1, 2, 2),
 }
 

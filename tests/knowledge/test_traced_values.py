@@ -42,12 +42,29 @@ CHECKED = {
     "return torch.combinations(x, 2, True)": "x: torch.randn(5)",
     "return torch.combinations(x, 3)": "x: torch.randn(5)",
 }
+_LOGS, _LABELS = "torch.randn({steps}, 3, 6).log_softmax(-1)", "torch.randint(1, 6, (3, 4))"
+_LENGTHS = "torch.randint(6, {steps}, (3,)), torch.randint(0, 5, (3,))"
+_CTC = {
+    "return F.ctc_loss(x, y, a, b)": f"x, y, a, b: {_LOGS}, {_LABELS}, {_LENGTHS}",
+    "return F.ctc_loss(x, y, a, b, 2, 'none')": f"x, y, a, b: {_LOGS}, {_LABELS} % 2, {_LENGTHS}",
+    "return torch.ctc_loss(x, y, a, b, 0, 2, True)": f"x, y, a, b: {_LOGS}, {_LABELS}.int(), "
+    "torch.randint(0, 7, (3,)), torch.randint(0, 5, (3,))",
+    "return nn.CTCLoss(zero_infinity=True)(x, y, a, b)": f"x, y, a, b: {_LOGS}, torch.randint(1, 6, (9,)), "
+    "torch.randint(3, {steps}, (3,)), torch.tensor([4, 0, 5])",
+    "return F.ctc_loss(x, y, (9, 6, 8), (4, 3, 2), reduction='none')": f"x, y: {_LOGS}, torch.randint(1, 6, (9,))",
+    "return F.ctc_loss(x[:, 0], y, a, b)": f"x, y, a, b: {_LOGS}, torch.randint(1, 6, (4,)), torch.tensor(9), "
+    "torch.tensor(4)",
+}
+STEPS = 20
+"""Of ctc_loss: enough to become a loop."""
+CHECKED |= {body: of.replace("{steps}", str(STEPS)) for body, of in _CTC.items()}
 SPELLED = {
     "return torch.tensor_split(x, torch.tensor([1, 4]))": "x: torch.randn(7, 6)",
     "return x.tensor_split(torch.tensor((2, 3)), dim=1)": "x: torch.randn(7, 6)",
     "return x[torch.tensor([True, False, True, True, False])]": "x: torch.randn(5, 6)",
     "return x[1:, torch.tensor([False, True, True]), None]": "x: torch.randn(5, 3)",
 }
+SPELLED["return torch.bitwise_and(5, i) + (i & 6)"] = "i: torch.randint(0, 99, (4, 6))"
 SPELLED["t = torch.tensor([1, 4]); t = t + 1; return x[t]"] = "x: torch.randn(7, 6)"
 SPELLED |= {f"return {each}": "x: torch.randn(5, 6)" for each in ("x[[1, 2]]", "x[:, [0, 5, -1]]", "x[[3], ..., 2:4]")}
 PARTS = {
@@ -98,3 +115,9 @@ def test_what_is_traced_is_what_pytorch_computes(body: str, of: str) -> None:
         named = dict(zip((each.name for each in problem.inputs), inputs, strict=True))
         for found, eager in zip(meaning(problem, traced(problem), named), wanted, strict=True):
             torch.testing.assert_close(found, eager, atol=1e-5, rtol=1e-4)
+
+
+def test_ctc_loss_takes_no_more_source_for_more_steps() -> None:
+    body = "return F.ctc_loss(x, y, a, b)"
+    few, many = (first_draft(posed(task_of(body, _CTC[body].replace("{steps}", str(count))))) for count in (20, 60))
+    assert len(many.source) < len(few.source) + 2000  # type: ignore[union-attr]

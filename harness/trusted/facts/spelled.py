@@ -6,7 +6,7 @@ A check of values is a branch that no tracer follows. The judge runs the real fu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations, combinations_with_replacement
 from typing import Any
 
@@ -121,7 +121,46 @@ def _combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> 
     return torch.stack([input[list(places)] for places in zip(*chosen, strict=True)], 1)
 
 
+def _ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
+    blank: int = 0,
+    reduction: str | int = "mean",
+    zero_infinity: bool = False,
+) -> Tensor | None:
+    """The sum over all paths, step by step, over labels with blanks between them; each row stops at its own length."""
+    if not log_probs.is_floating_point() or not len(log_probs) or not targets.numel():
+        return None
+    logs = log_probs if log_probs.dim() == 3 else log_probs.unsqueeze(1)
+    frames, counts = (torch.as_tensor(each, device=logs.device).reshape(-1) for each in (input_lengths, target_lengths))
+    if targets.dim() == 1:
+        longest = len(targets) if isinstance(target_lengths, Tensor) else max(target_lengths)
+        taken = (counts.cumsum(0) - counts)[:, None] + torch.arange(max(longest, 1), device=logs.device)
+        targets = targets[taken.clamp(max=len(targets) - 1)]
+    labels = torch.where(torch.arange(targets.shape[1], device=logs.device) < counts[:, None], targets.long(), blank)
+    wide = functional.pad(torch.stack((torch.full_like(labels, blank), labels), -1).flatten(1), (0, 1), value=blank)
+    skips = functional.pad(wide[:, 2:] != wide[:, :-2], (2, 0))
+    steps = logs.gather(2, wide.expand(len(logs), *wide.shape)).unbind(0)
+    goes_on = (torch.arange(len(logs), device=logs.device)[:, None, None] < frames[:, None]).unbind(0)
+    score = torch.where(torch.arange(wide.shape[1], device=logs.device) < 2, steps[0], -math.inf)
+    for step, live in zip(steps[1:], goes_on[1:], strict=True):
+        one, two = (functional.pad(score, (by, -by), value=-math.inf) for by in (1, 2))
+        ways = torch.stack((score, one, torch.where(skips, two, -math.inf)))
+        score = torch.where(live, ways.logsumexp(0) + step, score)
+    last, earlier = (score.gather(1, (2 * counts - by).clamp(min=0).long()[:, None]) for by in (0, 1))
+    loss = -torch.cat((last, torch.where(counts[:, None] > 0, earlier, -math.inf)), 1).logsumexp(1)
+    loss = torch.where(frames > 0, loss, torch.where(counts > 0, math.inf, 0.0))
+    loss = torch.where(loss == math.inf, 0.0, loss) if zero_infinity else loss
+    kind = reduction if isinstance(reduction, str) else ("none", "mean", "sum")[reduction]
+    if kind == "none":
+        return loss if log_probs.dim() == 3 else loss[0]
+    return loss.sum() if kind == "sum" else (loss / counts.clamp(min=1)).mean()
+
+
 _WRITTEN: dict[Any, Callable[..., Any]] = {
+    functional.ctc_loss: _ctc_loss, torch.ctc_loss: _ctc_loss,
     functional.gaussian_nll_loss: _gaussian_nll,
     torch.cov: _cov, torch.Tensor.cov: _cov,
     torch.corrcoef: _corrcoef, torch.Tensor.corrcoef: _corrcoef,

@@ -160,6 +160,14 @@ def values(*roots: Value) -> Iterator[Value]:
     return ordered(roots, lambda value: (each.value for each in reads(*value.bodies) if each.value is not None))
 
 
+def _only_misses(inside: Node, read: Element) -> bool:
+    """Whether a condition fails only where a read misses its value, and is 0."""
+    if inside.op == "and":
+        return all(_only_misses(each, read) for each in inside.args)
+    pairs = zip(read.indices, read.value.shape if read.value else (), strict=True)
+    return isinstance(inside, Element) and inside.kind == "within" and (inside.indices[0], inside.extent) in pairs
+
+
 @dataclass
 class Values(Graph):
     """Builds values and elements, the same one for the same definition.
@@ -253,12 +261,26 @@ class Values(Graph):
         return self._element("total", dtype, name)
 
     def element(self, op: str, dtype: str, *args: Node) -> Node:
-        """A primitive on elements."""
-        if op == "select" and args[0].kind == "const":
-            return args[1] if args[0].payload[0] else args[2]
-        if op == "and" and args[0].kind == "const":
-            return args[1] if args[0].payload[0] else args[0]
+        """A primitive on elements; a choice that is made already is not made again."""
+        if op == "select":
+            return self._select(dtype, *args)
+        if op == "and" and dtype == "bool":
+            for one, other in (args, args[::-1]):
+                if one.kind == "const":
+                    return other if one.payload[0] else one
         return self.make("compute", op, dtype, (), args, ())
+
+    def _select(self, dtype: str, chosen: Node, one: Node, other: Node) -> Node:
+        if chosen.kind == "const":
+            return one if chosen.payload[0] else other
+        if one.op == "select" and one.args[0] is chosen:
+            one = one.args[1]
+        if other.op == "select" and other.args[0] is chosen:
+            other = other.args[2]
+        none = other.kind == "const" and repr(other.payload[0]) in ("0", "0.0", "False")
+        if none and isinstance(one, Element) and one.kind == "read" and _only_misses(chosen, one):
+            return one
+        return self.make("compute", "select", dtype, (), (chosen, one, other), ())
 
     def rewritten(self, root: Node, places: Mapping[Axis, Index], read: Callable[[Element], Node]) -> Node:
         """An element with its axes replaced by places; `read` says what becomes of each read, total or before."""

@@ -350,7 +350,14 @@ class _Fusion:
 
 
 def allocated(kernels: tuple[Kernel, ...], returned: Collection[str]) -> Fused:
-    """The kernels with places for what passes between them: all that they store but the tensors `returned`."""
+    """The kernels with places for what passes between them: all that they store but the tensors `returned`.
+
+    What they store and none reads stays in registers.
+    """
+    read = {each.memory[id(node.value)].name for each in kernels for node in reads(*each.bodies)} | {*returned}
+    kernels = tuple(
+        replace(each, stores=tuple(one for one in each.stores if one.tensor.name in read)) for each in kernels
+    )
     spans = spanning(kernels)
     made = {store.tensor.name: (first, last, store.tensor) for (first, last), kernel in zip(spans, kernels, strict=True)
             for store in kernel.stores if store.tensor.name not in returned}  # fmt: skip

@@ -4,17 +4,20 @@ A reduction to less than `few` elements over `many` or more is made as many part
 stage, each over the same elements whoever computes it, then of the parts in their order. Products are made in shares
 that are `tiles` of results for blocks of threads. Columns have a thread each, and fewer than `threads` are few. Where
 an extremum is, is the least position among those that hold it; of the first NaN where there is one.
+
+A reduction over a `stack` or `cat` of a few is written out: each term is the part that it comes from, without a choice.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, reduce
+from itertools import product
 from math import prod
 
 from knowledge.compiler.ir.expressions import Node
-from knowledge.compiler.ir.index import Axis, Index, along, axes, linear, places, unravelled
-from knowledge.compiler.ir.nodes import FAR, PLACES, Value, Values, neutral, reads
-from knowledge.compiler.ir.rewriting import renewed
+from knowledge.compiler.ir.index import Axis, Index, along, axes, linear, number, places, unravelled
+from knowledge.compiler.ir.nodes import FAR, PLACES, Element, Value, Values, elements, neutral, reads
+from knowledge.compiler.ir.rewriting import Inliner, renewed
 from knowledge.compiler.ir.sizes import Size
 from knowledge.compiler.ir.strides import packed_strides
 from knowledge.compiler.lower.front import traced
@@ -25,6 +28,9 @@ from knowledge.compiler.problem import ByContent, Problem
 TILE, LEAST_SHARE = 64 * 64, 512
 # Elements of a column that are worth a thread.
 LEAST_OF_A_COLUMN = 256
+# Terms that are written out.
+TERMS = 4
+_JOINS = {"sum": "add", "prod": "mul", "amax": "maximum", "amin": "minimum"}
 
 
 def staged(problem: Problem) -> Lowered:
@@ -60,6 +66,8 @@ class _Stages:
         over = tuple(axis.extent for axis in value.reduced)
         if value.op in PLACES:
             return self._place(value, over)
+        if self._of_parts(value, over):
+            return self._written_out(value, value.body, over)
         shares = self._shares(value.shape, over) if value.contracts else 1
         if shares < 2:
             return self._folded(value.op, value.shape, over, value.body, value)
@@ -69,6 +77,22 @@ class _Stages:
         part = self._moved(value.body, (*value.axes, *value.reduced), new)
         made = self._folded("sum", (shares, *value.shape), cut, part)
         return self._folded("sum", value.shape, (shares,), self._each_of(made, shares, value.shape))
+
+    def _of_parts(self, value: Value, over: tuple[int, ...]) -> bool:
+        """Whether a few terms each come from somewhere else."""
+        fixed = not any(isinstance(each, Size) for each in over) and 1 < prod(over) <= TERMS
+        if not fixed or value.op not in _JOINS or value.dtype == "bool" or value.contracts or value.taps:
+            return False
+        whole = Inliner(self.graph, lambda each: each.kind != "map").inlined(value.body)  # type: ignore[arg-type]
+        chosen = (each for each in elements(whole) if isinstance(each, Element) and each.kind == "within")
+        return any(each.indices[0].uses(axis) for each in chosen for axis in value.reduced)
+
+    def _written_out(self, value: Value, body: Node, over: tuple[int, ...]) -> Value:
+        steps = (dict(zip(value.reduced, map(number, each), strict=True)) for each in product(*map(range, over)))
+        terms = [self.graph.rewritten(body, each, lambda read: read) for each in steps]
+        return self.graph.map(
+            value.shape, reduce(lambda one, other: self.graph.element(_JOINS[value.op], value.dtype, one, other), terms)
+        )
 
     def _shares(self, shape: tuple[int, ...], over: tuple[int, ...]) -> int:
         """In how many equal shares a sum is made, so that tiles of its results are enough for the device."""

@@ -203,14 +203,13 @@ __global__ void __launch_bounds__(kThreads) loops0(float const* pRowLogarithm, f
         float const v5 = v4 - rRowMaximum;  // aten.sub.Tensor
         float const v6 = v5 - rRowLogarithm;  // aten.sub.Tensor
         bool const at = uint64_t(rB) < 2048;
-        bool const v8 = at & true;  // aten.sub.Tensor
-        float const v9 = v8 ? v6 : 0.0f;  // aten.sub.Tensor
-        float const v10 = -v9;  // aten.nll_loss_nd
-        bool const v11 = rB != int64_t{-100};  // aten.nll_loss_nd
-        float const v12 = v11 ? v10 : 0.0f;  // aten.nll_loss_nd
-        float const v13 = v11 ? 1.0f : 0.0f;  // aten.nll_loss_nd
-        s0q = s0q + v12;
-        s1q = s1q + v13;
+        float const v8 = at ? v6 : 0.0f;  // aten.sub.Tensor
+        float const v9 = -v8;  // aten.nll_loss_nd
+        bool const v10 = rB != int64_t{-100};  // aten.nll_loss_nd
+        float const v11 = v10 ? v9 : 0.0f;  // aten.nll_loss_nd
+        float const v12 = v10 ? 1.0f : 0.0f;  // aten.nll_loss_nd
+        s0q = s0q + v11;
+        s1q = s1q + v12;
       }
     }
     s0w = s0w + double(s0q);

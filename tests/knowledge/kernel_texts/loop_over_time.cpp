@@ -1,8 +1,8 @@
 // unbind, mul x20, add x20, tanh x20, stack: 3 loop nests.
 //   loops0: 4 x 32; 6 stored
-//   loops1: 4 x 32; 24 stored
+//   loops1: 4 x 32; 14 stored
 //   loops2: 4 x 20 x 32; 1 stored
-//   between them: 15360 bytes
+//   between them: 10240 bytes
 // playbook plan: {"knobs": {}, "recipe": "loops"}
 
 #include <immintrin.h>
@@ -214,7 +214,7 @@ void loops0(float const* pA, float const* pB, float* pBetween2, float* pBetween3
   }
 }
 
-void loops1(float const* pA, float const* pB, float* pBetween8, float* pBetween9, float* pBetween10, float* pBetween11, float* pBetween12, float* pBetween13, float* pBetween14, float* pBetween15, float* pBetween16, float* pBetween17, float* pBetween18, float* pBetween19, float* pBetween20, float* pBetween21, float* pBetween22, float* pBetween23, float* pBetween24, float* pBetween25, float* pBetween26, float* pBetween27, float* pBetween28, float* pBetween29, float* pBetween30, float* pBetween31) {
+void loops1(float const* pA, float const* pB, float* pBetween9, float* pBetween10, float* pBetween12, float* pBetween13, float* pBetween15, float* pBetween16, float* pBetween18, float* pBetween20, float* pBetween22, float* pBetween24, float* pBetween26, float* pBetween28, float* pBetween30, float* pBetween31) {
   Tensor mA = make_tensor(pA + 192, Layout<Shape<Int<4>, Int<32>>, Stride<Int<640>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mA_2 = make_tensor(pA + 160, Layout<Shape<Int<4>, Int<32>>, Stride<Int<640>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mA_3 = make_tensor(pA + 128, Layout<Shape<Int<4>, Int<32>>, Stride<Int<640>, Int<1>>>{});  // (i0:4, i1:32)
@@ -236,28 +236,18 @@ void loops1(float const* pA, float const* pB, float* pBetween8, float* pBetween9
   Tensor mA_18 = make_tensor(pA + 544, Layout<Shape<Int<4>, Int<32>>, Stride<Int<640>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mA_19 = make_tensor(pA + 576, Layout<Shape<Int<4>, Int<32>>, Stride<Int<640>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mA_20 = make_tensor(pA + 608, Layout<Shape<Int<4>, Int<32>>, Stride<Int<640>, Int<1>>>{});  // (i0:4, i1:32)
-  Tensor mBetween8 = make_tensor(pBetween8, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mBetween9 = make_tensor(pBetween9, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mBetween10 = make_tensor(pBetween10, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-  Tensor mBetween11 = make_tensor(pBetween11, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mBetween12 = make_tensor(pBetween12, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mBetween13 = make_tensor(pBetween13, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-  Tensor mBetween14 = make_tensor(pBetween14, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mBetween15 = make_tensor(pBetween15, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mBetween16 = make_tensor(pBetween16, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-  Tensor mBetween17 = make_tensor(pBetween17, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mBetween18 = make_tensor(pBetween18, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-  Tensor mBetween19 = make_tensor(pBetween19, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mBetween20 = make_tensor(pBetween20, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-  Tensor mBetween21 = make_tensor(pBetween21, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mBetween22 = make_tensor(pBetween22, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-  Tensor mBetween23 = make_tensor(pBetween23, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mBetween24 = make_tensor(pBetween24, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-  Tensor mBetween25 = make_tensor(pBetween25, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mBetween26 = make_tensor(pBetween26, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-  Tensor mBetween27 = make_tensor(pBetween27, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mBetween28 = make_tensor(pBetween28, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-  Tensor mBetween29 = make_tensor(pBetween29, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mBetween30 = make_tensor(pBetween30, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
   Tensor mBetween31 = make_tensor(pBetween31, Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
   for (int64_t t = 0; t < 4; ++t) {
@@ -346,28 +336,18 @@ void loops1(float const* pA, float const* pB, float* pBetween8, float* pBetween9
       vfloat const v78 = v76 * 0.5f;  // aten.mul.Tensor
       vfloat const v79 = v78 + rA_20;  // aten.add.Tensor
       vfloat const v80 = math::tanh(v79);  // aten.tanh
-      put(&mBetween8(i0, i1), v28, n);
       put(&mBetween9(i0, i1), v28, n);
       put(&mBetween10(i0, i1), v32, n);
-      put(&mBetween11(i0, i1), v36, n);
       put(&mBetween12(i0, i1), v36, n);
       put(&mBetween13(i0, i1), v40, n);
-      put(&mBetween14(i0, i1), v44, n);
       put(&mBetween15(i0, i1), v44, n);
       put(&mBetween16(i0, i1), v48, n);
-      put(&mBetween17(i0, i1), v52, n);
       put(&mBetween18(i0, i1), v52, n);
-      put(&mBetween19(i0, i1), v56, n);
       put(&mBetween20(i0, i1), v56, n);
-      put(&mBetween21(i0, i1), v60, n);
       put(&mBetween22(i0, i1), v60, n);
-      put(&mBetween23(i0, i1), v64, n);
       put(&mBetween24(i0, i1), v64, n);
-      put(&mBetween25(i0, i1), v68, n);
       put(&mBetween26(i0, i1), v68, n);
-      put(&mBetween27(i0, i1), v72, n);
       put(&mBetween28(i0, i1), v72, n);
-      put(&mBetween29(i0, i1), v76, n);
       put(&mBetween30(i0, i1), v76, n);
       put(&mBetween31(i0, i1), v80, n);
     }
@@ -487,39 +467,29 @@ void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView ou
   float const* const pA = static_cast<float const*>(a.data_ptr());
   float const* const pB = static_cast<float const*>(b.data_ptr());
   float* const pOutput = static_cast<float*>(output.data_ptr());
-  Arena const arena(15360, a.device());
+  Arena const arena(10240, a.device());
   float* const pBetween2 = reinterpret_cast<float*>(arena.start() + 0);
   float* const pBetween3 = reinterpret_cast<float*>(arena.start() + 512);
   float* const pBetween4 = reinterpret_cast<float*>(arena.start() + 1024);
   float* const pBetween5 = reinterpret_cast<float*>(arena.start() + 1536);
   float* const pBetween6 = reinterpret_cast<float*>(arena.start() + 2048);
   float* const pBetween7 = reinterpret_cast<float*>(arena.start() + 2560);
-  float* const pBetween8 = reinterpret_cast<float*>(arena.start() + 3072);
-  float* const pBetween9 = reinterpret_cast<float*>(arena.start() + 3584);
-  float* const pBetween10 = reinterpret_cast<float*>(arena.start() + 4096);
-  float* const pBetween11 = reinterpret_cast<float*>(arena.start() + 4608);
-  float* const pBetween12 = reinterpret_cast<float*>(arena.start() + 5120);
-  float* const pBetween13 = reinterpret_cast<float*>(arena.start() + 5632);
-  float* const pBetween14 = reinterpret_cast<float*>(arena.start() + 6144);
-  float* const pBetween15 = reinterpret_cast<float*>(arena.start() + 6656);
-  float* const pBetween16 = reinterpret_cast<float*>(arena.start() + 7168);
-  float* const pBetween17 = reinterpret_cast<float*>(arena.start() + 7680);
-  float* const pBetween18 = reinterpret_cast<float*>(arena.start() + 8192);
-  float* const pBetween19 = reinterpret_cast<float*>(arena.start() + 8704);
-  float* const pBetween20 = reinterpret_cast<float*>(arena.start() + 9216);
-  float* const pBetween21 = reinterpret_cast<float*>(arena.start() + 9728);
-  float* const pBetween22 = reinterpret_cast<float*>(arena.start() + 10240);
-  float* const pBetween23 = reinterpret_cast<float*>(arena.start() + 10752);
-  float* const pBetween24 = reinterpret_cast<float*>(arena.start() + 11264);
-  float* const pBetween25 = reinterpret_cast<float*>(arena.start() + 11776);
-  float* const pBetween26 = reinterpret_cast<float*>(arena.start() + 12288);
-  float* const pBetween27 = reinterpret_cast<float*>(arena.start() + 12800);
-  float* const pBetween28 = reinterpret_cast<float*>(arena.start() + 13312);
-  float* const pBetween29 = reinterpret_cast<float*>(arena.start() + 13824);
-  float* const pBetween30 = reinterpret_cast<float*>(arena.start() + 14336);
-  float* const pBetween31 = reinterpret_cast<float*>(arena.start() + 14848);
+  float* const pBetween9 = reinterpret_cast<float*>(arena.start() + 3072);
+  float* const pBetween10 = reinterpret_cast<float*>(arena.start() + 3584);
+  float* const pBetween12 = reinterpret_cast<float*>(arena.start() + 4096);
+  float* const pBetween13 = reinterpret_cast<float*>(arena.start() + 4608);
+  float* const pBetween15 = reinterpret_cast<float*>(arena.start() + 5120);
+  float* const pBetween16 = reinterpret_cast<float*>(arena.start() + 5632);
+  float* const pBetween18 = reinterpret_cast<float*>(arena.start() + 6144);
+  float* const pBetween20 = reinterpret_cast<float*>(arena.start() + 6656);
+  float* const pBetween22 = reinterpret_cast<float*>(arena.start() + 7168);
+  float* const pBetween24 = reinterpret_cast<float*>(arena.start() + 7680);
+  float* const pBetween26 = reinterpret_cast<float*>(arena.start() + 8192);
+  float* const pBetween28 = reinterpret_cast<float*>(arena.start() + 8704);
+  float* const pBetween30 = reinterpret_cast<float*>(arena.start() + 9216);
+  float* const pBetween31 = reinterpret_cast<float*>(arena.start() + 9728);
   loops0(pA, pB, pBetween2, pBetween3, pBetween4, pBetween5, pBetween6, pBetween7);
-  loops1(pA, pB, pBetween8, pBetween9, pBetween10, pBetween11, pBetween12, pBetween13, pBetween14, pBetween15, pBetween16, pBetween17, pBetween18, pBetween19, pBetween20, pBetween21, pBetween22, pBetween23, pBetween24, pBetween25, pBetween26, pBetween27, pBetween28, pBetween29, pBetween30, pBetween31);
+  loops1(pA, pB, pBetween9, pBetween10, pBetween12, pBetween13, pBetween15, pBetween16, pBetween18, pBetween20, pBetween22, pBetween24, pBetween26, pBetween28, pBetween30, pBetween31);
   loops2(pBetween31, pBetween30, pBetween28, pBetween26, pBetween24, pBetween22, pBetween20, pBetween18, pBetween16, pBetween15, pBetween13, pBetween12, pBetween10, pBetween9, pBetween7, pBetween6, pBetween5, pBetween4, pBetween3, pBetween2, pOutput);
 }
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

@@ -1,7 +1,7 @@
 // begin header
 // unbind, mul x20, add x20, tanh x20, stack: 3 loop nests.
 //   loops0: 4 x 32; 6 stored
-//     then: 4 x 32; 24 stored
+//     then: 4 x 32; 14 stored
 //     then: 4 x 20 x 32; 1 stored
 // playbook plan: {"knobs": {}, "recipe": "loops"}
 // diag: 24 lines
@@ -18,28 +18,18 @@ __global__ void __launch_bounds__(kThreads) loops0(float const* pA, float const*
   __shared__ float pBetween5[128];
   __shared__ float pBetween6[128];
   __shared__ float pBetween7[128];
-  __shared__ float pBetween8[128];
   __shared__ float pBetween9[128];
   __shared__ float pBetween10[128];
-  __shared__ float pBetween11[128];
   __shared__ float pBetween12[128];
   __shared__ float pBetween13[128];
-  __shared__ float pBetween14[128];
   __shared__ float pBetween15[128];
   __shared__ float pBetween16[128];
-  __shared__ float pBetween17[128];
   __shared__ float pBetween18[128];
-  __shared__ float pBetween19[128];
   __shared__ float pBetween20[128];
-  __shared__ float pBetween21[128];
   __shared__ float pBetween22[128];
-  __shared__ float pBetween23[128];
   __shared__ float pBetween24[128];
-  __shared__ float pBetween25[128];
   __shared__ float pBetween26[128];
-  __shared__ float pBetween27[128];
   __shared__ float pBetween28[128];
-  __shared__ float pBetween29[128];
   __shared__ float pBetween30[128];
   __shared__ float pBetween31[128];
   {
@@ -115,28 +105,18 @@ __global__ void __launch_bounds__(kThreads) loops0(float const* pA, float const*
     Tensor mA_18 = make_tensor(make_gmem_ptr(pA + 544), Layout<Shape<Int<4>, Int<32>>, Stride<Int<640>, Int<1>>>{});  // (i0:4, i1:32)
     Tensor mA_19 = make_tensor(make_gmem_ptr(pA + 576), Layout<Shape<Int<4>, Int<32>>, Stride<Int<640>, Int<1>>>{});  // (i0:4, i1:32)
     Tensor mA_20 = make_tensor(make_gmem_ptr(pA + 608), Layout<Shape<Int<4>, Int<32>>, Stride<Int<640>, Int<1>>>{});  // (i0:4, i1:32)
-    Tensor mBetween8 = make_tensor(make_smem_ptr(pBetween8), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
     Tensor mBetween9 = make_tensor(make_smem_ptr(pBetween9), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
     Tensor mBetween10 = make_tensor(make_smem_ptr(pBetween10), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-    Tensor mBetween11 = make_tensor(make_smem_ptr(pBetween11), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
     Tensor mBetween12 = make_tensor(make_smem_ptr(pBetween12), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
     Tensor mBetween13 = make_tensor(make_smem_ptr(pBetween13), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-    Tensor mBetween14 = make_tensor(make_smem_ptr(pBetween14), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
     Tensor mBetween15 = make_tensor(make_smem_ptr(pBetween15), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
     Tensor mBetween16 = make_tensor(make_smem_ptr(pBetween16), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-    Tensor mBetween17 = make_tensor(make_smem_ptr(pBetween17), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
     Tensor mBetween18 = make_tensor(make_smem_ptr(pBetween18), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-    Tensor mBetween19 = make_tensor(make_smem_ptr(pBetween19), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
     Tensor mBetween20 = make_tensor(make_smem_ptr(pBetween20), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-    Tensor mBetween21 = make_tensor(make_smem_ptr(pBetween21), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
     Tensor mBetween22 = make_tensor(make_smem_ptr(pBetween22), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-    Tensor mBetween23 = make_tensor(make_smem_ptr(pBetween23), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
     Tensor mBetween24 = make_tensor(make_smem_ptr(pBetween24), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-    Tensor mBetween25 = make_tensor(make_smem_ptr(pBetween25), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
     Tensor mBetween26 = make_tensor(make_smem_ptr(pBetween26), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-    Tensor mBetween27 = make_tensor(make_smem_ptr(pBetween27), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
     Tensor mBetween28 = make_tensor(make_smem_ptr(pBetween28), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
-    Tensor mBetween29 = make_tensor(make_smem_ptr(pBetween29), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
     Tensor mBetween30 = make_tensor(make_smem_ptr(pBetween30), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
     Tensor mBetween31 = make_tensor(make_smem_ptr(pBetween31), Layout<Shape<Int<4>, Int<32>>, Stride<Int<32>, Int<1>>>{});  // (i0:4, i1:32)
     for (Index t = threadIdx.x; t < 128; t += kThreads) {
@@ -223,28 +203,18 @@ __global__ void __launch_bounds__(kThreads) loops0(float const* pA, float const*
       float const v78 = v76 * 0.5f;  // aten.mul.Tensor
       float const v79 = v78 + rA_20;  // aten.add.Tensor
       float const v80 = std::tanh(v79);  // aten.tanh
-      mBetween8(i0, i1) = float(v28);
       mBetween9(i0, i1) = float(v28);
       mBetween10(i0, i1) = float(v32);
-      mBetween11(i0, i1) = float(v36);
       mBetween12(i0, i1) = float(v36);
       mBetween13(i0, i1) = float(v40);
-      mBetween14(i0, i1) = float(v44);
       mBetween15(i0, i1) = float(v44);
       mBetween16(i0, i1) = float(v48);
-      mBetween17(i0, i1) = float(v52);
       mBetween18(i0, i1) = float(v52);
-      mBetween19(i0, i1) = float(v56);
       mBetween20(i0, i1) = float(v56);
-      mBetween21(i0, i1) = float(v60);
       mBetween22(i0, i1) = float(v60);
-      mBetween23(i0, i1) = float(v64);
       mBetween24(i0, i1) = float(v64);
-      mBetween25(i0, i1) = float(v68);
       mBetween26(i0, i1) = float(v68);
-      mBetween27(i0, i1) = float(v72);
       mBetween28(i0, i1) = float(v72);
-      mBetween29(i0, i1) = float(v76);
       mBetween30(i0, i1) = float(v76);
       mBetween31(i0, i1) = float(v80);
     }

@@ -140,14 +140,13 @@ __global__ void __launch_bounds__(kThreads) loops2(float const* pBetween4, float
         float const v5 = rA - rBetween3;  // aten.cross_entropy_loss
         float const v6 = v5 - v1;  // aten.cross_entropy_loss
         bool const at = uint64_t(rB) < 1000;
-        bool const v8 = at & true;  // aten.cross_entropy_loss
-        float const v9 = v8 ? v6 : 0.0f;  // aten.cross_entropy_loss
-        float const v10 = -v9;  // aten.cross_entropy_loss
-        bool const v11 = rB != int64_t{-100};  // aten.cross_entropy_loss
-        float const v12 = v11 ? v10 : 0.0f;  // aten.cross_entropy_loss
-        float const v13 = v11 ? 1.0f : 0.0f;  // aten.cross_entropy_loss
-        s0q = s0q + v12;
-        s1q = s1q + v13;
+        float const v8 = at ? v6 : 0.0f;  // aten.cross_entropy_loss
+        float const v9 = -v8;  // aten.cross_entropy_loss
+        bool const v10 = rB != int64_t{-100};  // aten.cross_entropy_loss
+        float const v11 = v10 ? v9 : 0.0f;  // aten.cross_entropy_loss
+        float const v12 = v10 ? 1.0f : 0.0f;  // aten.cross_entropy_loss
+        s0q = s0q + v11;
+        s1q = s1q + v12;
       }
     }
     s0w = s0w + double(s0q);

@@ -17,6 +17,7 @@ from knowledge.compiler.emit.source_text import decoded, indented
 from knowledge.compiler.emit.spelling import Statements, Views, spelled, within
 from knowledge.compiler.ir.cost import WORTH_THREADS
 from knowledge.compiler.ir.dtypes import computed_in, is_float
+from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.index import Axis, Data
 from knowledge.compiler.ir.nodes import Element, Values, elements, neutral, reads
 from knowledge.compiler.passes.loops import Nest, Place, Total, count, indices_of, jammed
@@ -165,17 +166,18 @@ def joined(total: Total, one: str, other: str) -> str:
 
 
 class KernelText:
-    """One kernel as a C++ function on the tensors that it reads and writes."""
+    """One kernel as a C++ function on the tensors that it reads and writes; those of one function share its views."""
 
     index = "int64_t"
 
     def __init__(
-        self, name: str, choice: Choice, stems: Mapping[str, str], scalars: Mapping[str, str], device: Device
-    ) -> None:
+        self, name: str, choice: Choice, stems: Mapping[str, str], scalars: Mapping[str, str], device: Device,
+        views: Views | None = None,
+    ) -> None:  # fmt: skip
         self.name = name
         self.choice = choice
         self.nest = choice.nest
-        self.views = Views(stems)
+        self.views = views or Views(stems)
         self.device = device
         self.statements = LaneStatements(self.nest, self.views, scalars, choice.lane, exact=True)
         self.types = LANE_TYPES if choice.lane and not choice.inner else ELEMENT_TYPES
@@ -271,6 +273,7 @@ class KernelText:
         types = LANE_TYPES if lanes else ELEMENT_TYPES
         for total in self.nest.totals:
             yield f"{types[wide(total)]} {total.name}w = {self._begin(total, wide(total), lanes)};"
+        yield from self.statements.write(self._still())
         yield from self._loops(list(self.nest.reduced), self._block())
         for total in self.nest.totals:
             text = f"{total.name}w"
@@ -283,6 +286,12 @@ class KernelText:
             elif wide(total) != total.dtype:
                 text = f"{ELEMENT_TYPES[total.dtype]}({text})"
             yield f"{self.types[total.dtype]} const {total.name} = {text};"
+
+    def _still(self) -> list[Node]:
+        """What the reduced loops compute and none of them moves."""
+        moved = frozenset[int]().union(*map(self.nest.varying, self.nest.reduced))
+        computed = elements(*(total.body for total in self.nest.totals))
+        return [each for each in computed if each.kind == "compute" and not each.uniform and id(each) not in moved]
 
     def _block(self) -> list[str]:
         """One step of the innermost loop: every total takes in its element."""

@@ -12,6 +12,7 @@ from knowledge.compiler.emit import source_text
 from knowledge.compiler.emit.elements import STORED_TYPES
 from knowledge.compiler.emit.float8 import with_float8
 from knowledge.compiler.emit.source_text import SCALAR_TYPES, identifiers, tensor_names
+from knowledge.compiler.emit.spelling import Views
 from knowledge.compiler.ir.dtypes import BYTES
 from knowledge.compiler.ir.expressions import UnwritableError
 from knowledge.compiler.ir.nodes import Element, Values, elements
@@ -220,7 +221,8 @@ class File:
         nests = [self.made.nests[at] for at in launch.numbers]
         name, device = f"loops{self.launches[number].numbers[0]}", self.problem.device
         choices = [cpu.chosen(nest, self.made.graph, self.lanes) for nest in nests]
-        parts = [cpu.KernelText(name, each, stems, self.scalars, device) for each in choices]
+        views = Views(stems)
+        parts = [cpu.KernelText(name, each, stems, self.scalars, device, views) for each in choices]
         parameters = self._parameters(nests, stems)
         if launch.loop:
             return stepped.on_a_processor(parts, launch.loop, parameters, device)

@@ -75,7 +75,7 @@ def on_a_processor(parts: Sequence[cpu.KernelText], loop: Loop, parameters: str,
     lines: list[str] = []
     for part in parts:
         inside = part.by_one_thread() if loop.apart else part.loop()
-        lines += ["{", *indented([*part.views_made(), *inside]), "}"]
+        lines += ["{", *indented(inside), "}"] if len(parts) > 1 else inside
     lines = [_head(loop.step, "int64_t"), *indented(lines), "}"]
     if loop.apart:
         tasks = count(loop.apart)
@@ -86,7 +86,8 @@ def on_a_processor(parts: Sequence[cpu.KernelText], loop: Loop, parameters: str,
             f"for (int64_t task = 0; task < {tasks}; ++task) {{",
             *indented([*decoded(loop.apart, "task"), *lines]), "}",
         ]  # fmt: skip
-    return "\n".join([f"void {parts[0].name}({parameters}) {{", *indented(lines), "}"])
+    made = [*parts[0].views_made(), *lines]
+    return "\n".join([f"void {parts[0].name}({parameters}) {{", *indented(made), "}"])
 
 
 def one_launch(parts: Sequence[cuda.KernelText], loop: Loop) -> bool:
