@@ -193,7 +193,7 @@ class ModelOnTarget:
         order = job.compile if isinstance(job, WholeCompileJob | AcceptJob | CaptureJob) else None
         needs = with_compilers(self.target.running() + Access(read=(*self.read, *read)), order)
         with turn(self.target.device):
-            return warm_parent().run(kind, job, tier=self.tier, cwd=cwd, limits=LIMITS, needs=needs)
+            return warm_parent(large=True).run(kind, job, tier=self.tier, cwd=cwd, limits=LIMITS, needs=needs)
 
     def _validated(self, noun: type[Noun], answer: dict[str, Any]) -> Noun:
         try:

@@ -43,6 +43,8 @@ from harness.wire.layout import slot_bytes
 
 SLOT_BUDGET_BYTES = 1 << 30
 """Memory for rotating slots; two slots of a larger task are allowed up to MEMORY_BYTES."""
+LARGE_BYTES = 16 << 20
+"""Of one slot. Below, page faults of the oracles take less time than to start a warm parent that has huge pages."""
 WALL_S = 600.0
 Answer = TypeVar("Answer", bound=Frozen)
 _FEW_BYTES = 1 << 20
@@ -254,7 +256,7 @@ class Evaluation:
         )
         order = job.compile if isinstance(job, JudgeJob) else None
         try:
-            found = warm_parent().run(
+            found = warm_parent(large=slot_bytes(job.signature) >= LARGE_BYTES).run(
                 kind,
                 job,
                 tier=self.terms.tier,

@@ -87,7 +87,7 @@ def _timed(target: Target, terms: Terms, task: Task, library: Path, drop_in: Map
         for name, text in drop_in.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
-        answer = warm_parent(plain=not on_gpu(target.name)).run(
+        answer = warm_parent().run(
             "as_called",
             job,
             tier=terms.tier,

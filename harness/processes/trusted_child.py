@@ -37,7 +37,7 @@ INDUCTOR = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1
 need not build a file for each set of vector instructions that the processor has. One process: no pool to leave."""
 
 _HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-"""Oracles are large and short-lived: huge pages save their faults."""
+"""Oracles of large tasks are short-lived: huge pages save their faults. Malloc reads this once, as a process starts."""
 
 
 _SERVE = "import gc; gc.disable(); from harness.trusted.jobs import server; server.main()"
@@ -59,10 +59,10 @@ class JobTookTooLongError(JobDiedError):
 class WarmParent:
     """A process that has torch imported. Threads may share it: each job has a socket of its own.
 
-    With a `plain` heap its children's malloc is as in any caller's process.
+    Its children's malloc is as in any caller's process; with a `large` heap it asks for huge pages.
     """
 
-    def __init__(self, *, plain: bool = False) -> None:
+    def __init__(self, *, large: bool = False) -> None:
         self._control, theirs = socket.socketpair()
         self._lock = threading.Lock()
         with theirs:
@@ -71,7 +71,7 @@ class WarmParent:
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                env=_environment() | ({} if plain else _HUGE_PAGES),
+                env=_environment() | (_HUGE_PAGES if large else {}),
                 cwd=ROOT,
                 start_new_session=True,
             )
@@ -222,13 +222,13 @@ def _shared(_process: int) -> dict[bool, WarmParent]:
 _start = threading.Lock()
 
 
-def warm_parent(*, plain: bool = False) -> WarmParent:
+def warm_parent(*, large: bool = False) -> WarmParent:
     """This process's warm parent; started on first use (about 2 s for importing torch), and again if it has ended.
 
-    That with a `plain` heap is another one.
+    That with a `large` heap is another one, which only large tasks and models need.
     """
     with _start:
         held = _shared(os.getpid())
-        if plain not in held or not held[plain].alive:
-            held[plain] = WarmParent(plain=plain)
-        return held[plain]
+        if large not in held or not held[large].alive:
+            held[large] = WarmParent(large=large)
+        return held[large]

@@ -11,6 +11,8 @@ from harness.checks.families import PLANS
 from harness.judging.local import LocalJudge
 from harness.judging.terms import Terms
 from harness.machine.system import cache_dir
+from harness.nouns.errors import MachineError
+from harness.processes.trusted_child import JobDiedError
 
 HONEST = """
 void run(TensorView x, TensorView y) {
@@ -195,6 +197,20 @@ def test_a_time_below_the_physical_floor_is_refused_unless_the_ceiling_was_wrong
 
 
 @pytest.mark.alone
+def test_only_large_tasks_are_judged_in_a_process_of_huge_pages(bench, monkeypatch):
+    asked = []
+
+    def parent(*, large):
+        asked.append(large)
+        raise JobDiedError("which is not what is asked about")
+
+    monkeypatch.setattr("harness.judging.evaluation.warm_parent", parent)
+    for rows in (1 << 11, 1 << 13):
+        with pytest.raises(MachineError, match="not what is asked about"):
+            bench.verdict(HONEST, bench.softsign.replace("37, 129", f"{rows}, 256"))
+    assert asked == [False, True]
+
+
 def test_a_slower_kernel_is_not_a_win(bench):
     slow = HONEST.replace("++i) out", "++i) for (volatile int k = 0; k < 300; ++k) out")
     verdict = bench.verdict(slow)

@@ -54,12 +54,12 @@ def test_jobs_are_answered_one_after_another(parent, tmp_path):
     wait_until(lambda: not children(parent._process.pid))
 
 
-def test_a_callers_heap_is_another_parents(tmp_path):
+def test_a_large_heap_is_another_parents(tmp_path):
     """Malloc's settings are a process's from its start on, and those of its children."""
-    plain, usual = warm_parent(plain=True), warm_parent()
-    assert warm_parent(plain=True) is plain is not usual is warm_parent()
-    assert describe(plain, FINE, tmp_path)["name"] == "task"
-    found = [Path(f"/proc/{each._process.pid}/environ").read_text().split("\0") for each in (plain, usual)]
+    usual, large = warm_parent(), warm_parent(large=True)
+    assert warm_parent(large=True) is large is not usual is warm_parent()
+    assert describe(large, FINE, tmp_path)["name"] == "task"
+    found = [Path(f"/proc/{each._process.pid}/environ").read_text().split("\0") for each in (usual, large)]
     assert set(found[1]) - set(found[0]) == {"GLIBC_TUNABLES=glibc.malloc.hugetlb=1"}
 
 
