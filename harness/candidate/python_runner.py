@@ -10,6 +10,7 @@ The weights of a slot are put into the module before each call, by their state_d
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import mmap
@@ -96,7 +97,7 @@ class Module:
             torch.manual_seed(0)
             with place:
                 self.home = _imported(order["source"])
-                self.model: torch.nn.Module = self.home.ModelNew(*order["init"]).eval().to(place)
+                self.model = _copy_of(self.home.ModelNew(*order["init"]).eval().to(place))
         self.owners = [[*map(self._owner, names)] for names in self.weights]
 
     def _owner(self, name: str) -> tuple[torch.nn.Module, str]:
@@ -116,7 +117,10 @@ class Module:
         for place, (owners, weight) in enumerate(zip(self.owners, weights, strict=True)):
             held = weight.clone() if place in self.state else weight  # what it writes is no memory of the judge's
             for owner, leaf in owners:
-                getattr(owner, leaf).data = held
+                if place in self.state and leaf in owner._buffers:
+                    setattr(owner, leaf, held)  # what it bound there may be one of its arguments
+                else:
+                    getattr(owner, leaf).data = held
         with _telling("exception"), torch.no_grad():
             given = forms.put_together(self.takes, iter(inputs), self.home) if self.takes else inputs
             result = self.model(**given) if isinstance(given, dict) else self.model(*given)
@@ -138,6 +142,19 @@ class Module:
         with _telling("cuda"):
             if self.place.type == "cuda":
                 torch.cuda.synchronize()
+
+
+def _copy_of(model: torch.nn.Module) -> torch.nn.Module:
+    """A copy, as callers make for an average, another device or each of several layers; the first one's weights are
+    gone. What cannot be copied is called as it is."""
+    try:
+        copied = copy.deepcopy(model)
+    except Exception:  # noqa: BLE001 (what a file's own objects raise is theirs)
+        return model
+    for tensor in (*model.parameters(), *model.buffers()) if copied is not model else ():
+        gone = float("nan") if tensor.is_floating_point() or tensor.is_complex() else 1
+        tensor.data = torch.full((), gone, dtype=tensor.dtype, device=tensor.device).expand(tensor.shape)
+    return copied
 
 
 class _telling:  # noqa: N801 (reads as a word of the with statement)

@@ -137,10 +137,15 @@ def base_of(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.ndim else tensor.view(1)
 
 
-def show(draws: Sequence[torch.Tensor]) -> Shown:
-    """What draws of one integer or bool tensor, all of one shape, have in common."""
+def show(draws: Sequence[torch.Tensor], *, mask: bool = True) -> Shown:
+    """What draws of one integer or bool tensor, all of one shape, have in common.
+
+    Ones and zeros that are no `mask` are numbers that happen to be small, as codes of weights are.
+    """
     bases = [base_of(draw) for draw in draws]
     kind = _kind(bases)
+    if not mask and bases[0].dtype != torch.bool and kind in _MASKS:
+        kind = "values"
     by_rows = kind in ("one_hot", "positions", "distinct", "ascending", "prefix", "suffix")
     shape = bases[0].shape
     axis = len(shape) - 1 if by_rows else max(range(len(shape)), key=lambda each: shape[each])
@@ -232,6 +237,7 @@ _TESTS_OF_FLAGS: tuple[tuple[Kind, Callable[[torch.Tensor], bool]], ...] = (
     ("prefix", _is_prefix),
     ("suffix", _is_suffix),
 )
+_MASKS = ("flags", *(kind for kind, _ in _TESTS_OF_FLAGS))
 _TESTS_OF_NUMBERS: tuple[tuple[Kind, Callable[[torch.Tensor], bool]], ...] = (
     ("positions", _is_positions),
     ("ascending", _is_ascending),

@@ -48,7 +48,8 @@ class ModuleJudge(TargetJudge):
 
     def screen(self, task: Task, candidate: Candidate) -> Refusal | None:
         """By the file's syntax tree."""
-        return screen_python(candidate.source, operators_of(task), self.terms.allowances(task))
+        state = frozenset(task.signature.state)
+        return screen_python(candidate.source, operators_of(task), self.terms.allowances(task), state)
 
     def evaluate(
         self,

@@ -203,10 +203,14 @@ EXTENSION_MAKER = "load_inline"
 
 @dataclass
 class PythonFile:
-    """A file's tree with its nodes' parents and the origins of its names. `imported` maps "F" to what it stands for."""
+    """A file's tree with its nodes' parents and the origins of its names. `imported` maps "F" to what it stands for.
+
+    `state` are the state_dict names of the buffers that the task's forward writes.
+    """
 
     tree: ast.Module
     imported: dict[str, str] = field(default_factory=dict)
+    state: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self.tree = plainly(self.tree)

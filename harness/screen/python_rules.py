@@ -123,6 +123,7 @@ ADVICE = {
 STORES = words_of("append setdefault update add pop insert extend clear popitem appendleft get send copy_ set_")
 _KEEPERS = words_of("register_buffer register_parameter add_module register_module load_state_dict")
 _CONTAINERS = words_of("dict list set defaultdict deque OrderedDict Counter bytearray")
+_SWAPS = words_of("set_ resize_ requires_grad_ share_memory_")
 _GIVES_ONCE = words_of("iter zip map filter enumerate reversed count cycle repeat chain islice accumulate starmap tee")
 """What these give is used up by whoever goes through it, and so tells how often that was."""
 # What a plain tensor may be told anywhere: it changes no value.
@@ -141,7 +142,7 @@ def assignments(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
     function, root = file.function_of(node), root_name(node)
     if isinstance(node, ast.Attribute) and _is_others(file, node, root):
         yield node, "patch", f"a store into {ast.unparse(node)}"
-    elif _outlives(file, node) and function and function.name != "__init__":
+    elif _outlives(file, node) and function and function.name != "__init__" and not _is_state(file, node):
         yield node, "cache", f"a store into {ast.unparse(node)} in {function.name}"
 
 
@@ -152,7 +153,8 @@ def mutations(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
         return
     if isinstance(node.func, ast.Attribute):
         stores = _stores(node.func.attr) or (node.func.attr in _KEEPERS and root_name(node.func) == "self")
-        if stores and _outlives(file, node.func) and not (_adds(file, node) or _made_anew(file, node.func.value)):
+        fine = _adds(file, node) or _made_anew(file, node.func.value) or _is_state(file, node)
+        if stores and _outlives(file, node.func) and not fine:
             yield node, "cache", f"{ast.unparse(node.func)} in {function.name}"
     elif last_name(node.func) == "next" and node.args and _outlives(file, node.args[0]):
         yield node, "cache", f"{ast.unparse(node)} in {function.name}"
@@ -189,6 +191,21 @@ def _generators(file: PythonFile) -> set[str]:
 def _stores(method: str) -> bool:
     """Whether a method changes its object: by a container's name for it, or by PyTorch's underscore."""
     return method in STORES or (method.endswith("_") and not method.startswith("_"))
+
+
+def _is_state(file: PythonFile, node: ast.expr) -> bool:
+    """Whether what is stored into is a buffer that the task's forward writes: before each call the judge sets it anew.
+
+    `self.mean = ...`, `self.mean[0] = ...`, `self.mean.mul_(...).add_(...)`.
+    """
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr not in _SWAPS:
+        if not (node.func.attr.endswith("_") and _stores(node.func.attr)):
+            return False
+        node = node.func.value
+    path = file.path(node)
+    return path.startswith("self.") and any(f".{each}".endswith(path.removeprefix("self")) for each in file.state)
 
 
 def _adds(file: PythonFile, call: ast.Call) -> bool:

@@ -57,15 +57,18 @@ _NARROW_TASKS = frozenset({"float16", "bfloat16"})
 Rule = Callable[[PythonFile, ast.AST], Iterator[Finding]]
 
 
-def screen_python(source: str, operators: frozenset[str], allowances: frozenset[str]) -> Refusal | None:
+def screen_python(
+    source: str, operators: frozenset[str], allowances: frozenset[str], state: frozenset[str] = frozenset()
+) -> Refusal | None:
     """Why a file may not run, or None. `operators` are the plain names of what its task computes with.
 
-    `allowances` are the dtypes of the task's tensors and the precision. The first offence by its line is told.
+    `allowances` are the dtypes of the task's tensors and the precision, `state` the names of what its forward writes.
+    The first offence by its line is told.
     """
     if len(source) > MAX_CHARACTERS:
         return Refusal(kind="size", message=f"The source has {len(source)} characters, more than {MAX_CHARACTERS}.")
     try:
-        file = PythonFile(ast.parse(source))
+        file = PythonFile(ast.parse(source), state=state)
     except (SyntaxError, ValueError, RecursionError) as error:
         return Refusal(kind="unreadable", message=f"This is no Python: {error}.")
     if not any(isinstance(node, ast.ClassDef) and node.name == ENTRY for node in file.tree.body):

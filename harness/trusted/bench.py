@@ -92,11 +92,10 @@ class Bench:
     def __post_init__(self) -> None:
         self.oracle = Oracle(self.reference, self.facts.op_class)
         self.weights = {name: tensor.clone() for name, tensor in self.reference.parameters().items()}
-        self.discrete = DiscreteArguments(self.signature, self.pattern, self.weights)
+        buffers = dict(self.reference.model.named_buffers())
+        self.discrete = DiscreteArguments(self.signature, self.pattern, self.weights, buffers)
         self.scalars = ScalarArguments(self.signature, self.numbers)
-        self.trained = Trained(
-            {name: widened(each) for name, each in self.weights.items()}, dict(self.reference.model.named_buffers())
-        )
+        self.trained = Trained({name: widened(each) for name, each in self.weights.items()}, buffers)
         self.structures = {
             spec.name: replace(
                 Structure.of(widened(value)), indices=_ends(value) if spec.name in self.facts.indexed else None

@@ -53,10 +53,17 @@ class DiscreteArguments:
     Until `settle` they are what the file gives. `refused` says in words what was tried in vain.
     """
 
-    def __init__(self, signature: Signature, pattern: Sequence[Value], weights: Mapping[str, torch.Tensor]) -> None:
+    def __init__(
+        self,
+        signature: Signature,
+        pattern: Sequence[Value],
+        weights: Mapping[str, torch.Tensor],
+        buffers: Iterable[str] = (),
+    ) -> None:
         self._names = [spec.name for spec in signature.inputs]
         self._sets = [self._only(pattern)]
         self._kept = {name: tensor for name, tensor in weights.items() if not tensor.is_floating_point()}
+        self._learnt = self._kept.keys() - set(buffers)
         self._shown: dict[str, Shown] = {}
         self._turns: list[Ways] = [{}]
         self._whose_turn: dict[str, int] = {}
@@ -78,7 +85,7 @@ class DiscreteArguments:
         """
         self._draw_sets(draw, seed)
         self._shown = {name: show([each[name] for each in self._sets[:COMPARED]]) for name in self._sets[0]}
-        self._shown |= {name: show([tensor]) for name, tensor in self._kept.items()}
+        self._shown |= {name: show([tensor], mask=name not in self._learnt) for name, tensor in self._kept.items()}
         tensors = {**self._sets[0], **self._kept}
         for name, shown in self._shown.items():
             reach = reach_of(shown, tensors[name].dtype, computed=name in known.computed)

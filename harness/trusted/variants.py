@@ -22,7 +22,7 @@ FUNCTIONS = ("get_inputs", "get_init_inputs")
 FURTHEST = 8
 """Times the largest declared one a size is held out."""
 MOST_FAR = 3
-"""Sizes of which each is far out once."""
+"""Sizes of which each is far out once, and 1 once."""
 
 
 class BadWorkloadError(Exception):
@@ -54,8 +54,8 @@ def held_out_variants(variants: Sequence[Variant], seed: int) -> Iterator[tuple[
     """Sizes that the file does not declare; none where no whole number differs between its workloads.
 
     A file with several workloads asks for one kernel that takes them all, so for any sizes: odd ones close to the
-    smallest, some over all that is declared, some below that, and each far above it. Of each several, the one
-    preferred first, for some may be too large.
+    smallest, some over all that is declared, some below that, each far above it, and each as 1. Of each several, the
+    one preferred first, for some may be too large.
     """
     drawn, first = random.Random(seed), variants[0]
     known = {name: values for name in first.arguments if (values := _whole_numbers(variants, name))}
@@ -67,6 +67,8 @@ def held_out_variants(variants: Sequence[Variant], seed: int) -> Iterator[tuple[
     sizes = {"held out": [near], "over all": [over], "below all": [below]}
     for name in [*known][:MOST_FAR]:
         ends = ((most * max(known[name]) // 2, most * max(known[name])) for most in (FURTHEST, 4, 2))
+        if min(known[name]) > 1:
+            sizes[f"one {name}"] = [near | {name: 1}]
         sizes[f"above {name}"] = [near | {name: drawn.randint(*each) | 1} for each in ends]
     for name, each in sizes.items():
         yield tuple(Variant(name=name, arguments=first.arguments | chosen, dtype=first.dtype) for chosen in each)

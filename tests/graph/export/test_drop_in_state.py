@@ -225,3 +225,54 @@ def test_forms_without_a_folder_say_that_they_cannot_write_back(tmp_path: Path) 
         if form != "folder":
             with pytest.raises(UserError, match="writes average, whose new value only"):
                 export(record, form, tmp_path / form)
+
+
+STEPS = """import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.rand(8) + 0.5)
+        self.register_buffer("average", torch.zeros(8))
+
+    def forward(self, x):
+        self.average.mul_(0.5).add_(x[0], alpha=0.5)
+        return x[:, 2:], self.average[1:], x * self.scale
+
+
+def get_inputs():
+    return [torch.randn(4, 8)]
+"""
+STEP = """
+using tvm::ffi::TensorView;
+static float* of(TensorView const& t) { return static_cast<float*>(t.data_ptr()); }
+void run(TensorView x, TensorView scale, TensorView average, TensorView rest, TensorView seen, TensorView y,
+         TensorView now) {
+  for (int n = 0; n < 8; ++n) of(now)[n] = 0.5f * of(average)[n] + 0.5f * of(x)[n];
+  for (int n = 1; n < 8; ++n) of(seen)[n - 1] = of(now)[n];
+  for (int m = 0; m < 4; ++m) {
+    for (int n = 2; n < 8; ++n) of(rest)[6 * m + n - 2] = of(x)[8 * m + n];
+    for (int n = 0; n < 8; ++n) of(y)[8 * m + n] = of(x)[8 * m + n] * of(scale)[n];
+  }
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+"""
+
+
+def test_views_beside_a_state_are_copies_that_no_later_step_changes(tmp_path: Path) -> None:
+    """Of an input and of the buffer itself, which the next call writes."""
+    model, eager = beside_eager(loaded(exported(tmp_path, STEPS, STEP)))
+    kept, wanted = [], []
+    for _ in range(4):
+        x = torch.randn(4, 8)
+        with torch.no_grad():
+            results, expected = model(x), eager(x)
+        torch.testing.assert_close(results, expected)
+        require_alike(model, eager)
+        held = {x.untyped_storage().data_ptr(), model.average.untyped_storage().data_ptr()}
+        assert not held & {each.untyped_storage().data_ptr() for each in results}
+        kept.append(results)
+        wanted.append([each.clone() for each in expected])
+    for results, expected in zip(kept, wanted, strict=True):
+        torch.testing.assert_close(list(results), expected)

@@ -71,6 +71,43 @@ def test_the_weights_of_a_slot_are_put_in_before_each_call():
     assert not made.model.training
 
 
+@pytest.mark.parametrize(
+    ("held", "factor", "gone"),
+    [
+        ("lambda x: x * self.scale", "self.times(x)", True),
+        ("[lambda x, scale=self.scale: x * scale]", "self.times[0](x)", True),
+        ("[self.scale]", "x * self.times[0]", False),
+    ],
+)
+def test_a_copy_is_called_whose_original_has_no_weights_left(held, factor, gone):
+    """Callers copy modules: an average of weights, each of several layers."""
+    source = FILE.replace("self.drop = ", f"self.times = {held}\n        self.drop = ").replace(
+        "x * self.scale +", f"{factor} +"
+    )
+    made, slot = Module(order(source), torch.device("cpu")), torch.zeros(6, 5)
+    made.call([torch.ones(6, 5), 0.0, torch.arange(5.0), slot])
+    assert bool(slot.isnan().all()) == gone
+
+
+def test_what_cannot_be_copied_is_called_as_it_is():
+    source = FILE.replace("self.drop = ", "self.link = __import__('threading').Lock()\n        self.drop = ")
+    made, slot = Module(order(source), torch.device("cpu")), torch.zeros(6, 5)
+    made.call([torch.ones(6, 5), 0.0, torch.arange(5.0), slot])
+    assert torch.equal(slot, torch.arange(5.0).expand(6, 5))
+
+
+def test_a_state_that_the_module_binds_to_an_argument_leaves_that_alone():
+    source = FILE.replace("return", "self.seen = x[0]\n        return").replace(
+        "self.drop = ", "self.register_buffer('seen', torch.zeros(5))\n        self.drop = "
+    )
+    made = Module(order(source, parameters=[["scale"], ["seen"]], state=[1]), torch.device("cpu"))
+    x, seen, slots = torch.rand(6, 5), torch.zeros(5), [torch.zeros(6, 5), torch.zeros(5)]
+    for _ in range(2):
+        made.call([x, 0.0, torch.ones(5), seen, *slots])
+        assert torch.equal(slots[0], x) and torch.equal(slots[1], x[0])
+    assert not seen.any()
+
+
 def test_several_results_go_to_their_outputs():
     first, second = called("(x * self.scale, [x + shift][0])", outputs=2)
     assert torch.equal(first, (2 * torch.arange(1.0, 6.0)).expand(6, 5))

@@ -284,3 +284,29 @@ def test_it_is_quick():
     started = time.process_time()
     assert screen_python(source, SOFTMAX, IEEE) is None
     assert time.process_time() - started < 10.0  # 0.2 s on an idle machine
+
+
+@pytest.mark.parametrize(
+    ("line", "refused"),
+    [
+        ("self.mean.mul_(0.9).add_(x[0], alpha=0.1)", False),
+        ("self.mean.copy_(x[0])", False),
+        ("self.mean = self.mean + x[0]", False),
+        ("self.mean *= 0.9", False),
+        ("self.mean[1:] = x[0, 1:]", False),
+        ("self.norm.count += 1", False),
+        ("self.other.copy_(x[0])", True),
+        ("self.other = x", True),
+        ("self.mean.kept = x", True),
+        ("self.mean.set_(x)", True),
+        ("self.rows[self.mean] = x", True),
+        ("self.mean.setdefault(1, x)", True),
+        ("self.an.copy_(x[0])", True),
+    ],
+)
+def test_a_forward_may_store_what_the_task_s_forward_writes_and_nothing_else(line, refused):
+    """Those buffers are outputs, and are set anew before each call: nothing can be kept in them."""
+    source, state = module(f"{line}\nreturn x"), frozenset({"mean", "norm.count"})
+    found = screen_python(source, SOFTMAX, IEEE, state)
+    assert (found.kind if found else "") == ("cache" if refused else "")
+    assert screen_python(source, SOFTMAX, IEEE).kind == "cache"

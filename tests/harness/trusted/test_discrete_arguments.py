@@ -139,6 +139,22 @@ def test_places_are_drawn_where_equals_are_right_or_need_not_be(ambiguous, exten
     assert ({"index": "placed"} in turns) == placed
 
 
+@pytest.mark.parametrize(
+    ("dtype", "buffers", "numbers"),
+    [(torch.int8, (), True), (torch.int64, (), True), (torch.int8, ("codes",), False), (torch.bool, (), False)],
+)
+@pytest.mark.parametrize("codes", [torch.eye(6), torch.ones(6, 6).tril(), torch.arange(36).view(6, 6) % 5 % 2])
+def test_a_parameter_of_ones_and_zeros_is_no_mask(dtype, buffers, numbers, codes):
+    """A loaded one has other codes; what is a buffer or bool may hide something, and stays such."""
+    codes = codes.to(dtype)
+    discrete = DiscreteArguments(Signature(inputs=(), outputs=()), [], {"codes": codes}, buffers)
+    discrete.settle(lambda seed: [], lambda ways: True, 1, Known())
+    generator = torch.Generator().manual_seed(1)
+    drawn = [discrete.varied("codes", codes, discrete.ways(str(turn)), generator) for turn in range(9)]
+    assert (max(int(each.max()) for each in drawn) > 1) == numbers
+    assert all(each.dtype == dtype for each in drawn)
+
+
 def test_an_argument_that_is_read_by_nothing_costs_no_trial():
     spec = TensorSpec(name="x", shape=(6, 5), strides=(5, 1), dtype="float32")
     assert spec.dtype == "float32"

@@ -82,13 +82,21 @@ def test_a_held_out_size_is_none_of_the_declared_ones(sizes, seed):
 @given(st.sets(st.integers(1, 400), min_size=2, max_size=5), st.integers(0, 99))
 def test_further_ones_lie_over_all_that_is_declared_below_and_above(sizes, seed):
     declared = [Variant(arguments={"rows": size, "eps": 0.1}) for size in sizes]
-    over, below, above = [*held_out_variants(declared, seed)][1:]
+    over, below, *one, above = [*held_out_variants(declared, seed)][1:]
+    assert [each.arguments["rows"] for (each,) in one] == [1] * (min(sizes) > 1)
     assert min(sizes) <= over[0].arguments["rows"] <= max(sizes) + len(sizes)
     assert over[0].arguments["rows"] not in sizes
     assert 1 <= below[0].arguments["rows"] <= max(1, min(sizes) // 2)
     far = [each.arguments["rows"] / max(sizes) for each in above]
     assert all(most / 2 - 1 < ratio <= most + 1 for ratio, most in zip(far, (8, 4, 2), strict=True))
     assert above[0].arguments["eps"] == 0.1
+
+
+def test_each_size_is_once_1_beside_usual_others():
+    declared = [Variant(arguments={"rows": 8, "columns": 16}), Variant(arguments={"rows": 32, "columns": 1})]
+    held = {each.name: each.arguments for each, *_ in held_out_variants(declared, 1)}
+    assert held["one rows"]["rows"] == 1 and "one columns" not in held
+    assert held["one rows"]["columns"] == held["held out"]["columns"]
 
 
 def test_nothing_is_held_out_where_no_size_differs():

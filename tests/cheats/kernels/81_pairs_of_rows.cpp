@@ -1,0 +1,21 @@
+// Takes rows by pairs, and the last one with the one before: a batch of one has none.
+// row: 81
+// task: sizes
+// caught by: correctness
+// says: Workload all by turns: with x (
+#include <cmath>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
+static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
+static float one(float v) { return v / (1 + std::fabs(v)); }
+
+void run(TensorView x, TensorView y) {
+  int64_t const rows = x.size(0), columns = x.size(1);
+  for (int64_t row = 0; row + 1 < rows; row += row + 3 == rows ? 1 : 2)
+    for (int64_t i = row * columns; i < (row + 2) * columns; ++i) out(y)[i] = one(in(x)[i]);
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
