@@ -181,6 +181,8 @@ def test_plain_pytorch_builds_the_extension(forward: RunRecord, tmp_path: Path) 
     project, site = tmp_path / "project", tmp_path / "site"
     export(forward, "torch-extension", project)
     shutil.copytree(project, tmp_path / "elsewhere")
+    kernel = tmp_path / "elsewhere" / "csrc" / "forward.cpp"
+    kernel.write_text(f'#ifdef NDEBUG\n#error "judged with its assertions"\n#endif\n{kernel.read_text()}')
     install = [sys.executable, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--target", str(site)]
     done = subprocess.run([*install, str(tmp_path / "elsewhere")], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
