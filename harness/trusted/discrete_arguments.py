@@ -146,6 +146,9 @@ class DiscreteArguments:
             name: candidates(shown, tensors[name].dtype, known.own.get(name, ()), beyond=known.beyond)
             for name, shown in plain.items()
         }
+        # Not every operator refuses a place that its table does not have: ctc_loss reads whatever lies there.
+        tried |= {name: tuple(each for each in tried[name] if each < extent or each in known.own.get(name, ()))
+                  for name, extent in known.extents.items() if name in tried}  # fmt: skip
         taken: dict[str, list[int]] = {name: [] for name in tried}
         refused = [*self.refused]
         for rank in range(max(map(len, tried.values()), default=0)):

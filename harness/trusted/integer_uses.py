@@ -75,6 +75,8 @@ def _named(packet: Any, given: dict[str, Any]) -> Iterator[tuple[torch.Tensor, i
         yield given["indices"], given["weight"].shape[0]
     elif packet is _ATEN.nll_loss_forward:
         yield given["target"], given["self"].shape[-1]
+    elif packet is _ATEN._ctc_loss:
+        yield given["targets"], given["log_probs"].shape[-1]
     elif packet is _ATEN.index or packet in _PUTTING:
         for axis, index in enumerate(given["indices"]):
             if _is_whole(index):

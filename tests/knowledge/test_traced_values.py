@@ -121,3 +121,22 @@ def test_ctc_loss_takes_no_more_source_for_more_steps() -> None:
     body = "return F.ctc_loss(x, y, a, b)"
     few, many = (first_draft(posed(task_of(body, _CTC[body].replace("{steps}", str(count))))) for count in (20, 60))
     assert len(many.source) < len(few.source) + 2000  # type: ignore[union-attr]
+
+
+DECLINED = {
+    "y = x.clone(); y[m] = y[m].relu() * 2; return y": (
+        "x, m: torch.randn(5, 6), torch.rand(5, 6) > 0.5", "cannot write aten.index.Tensor by a mask, which has"),
+    "return torch.ops.aten._weight_int4pack_mm_for_cpu(x, w, 32, s)": (
+        "x, w, s: torch.randn(4, 64), torch.randint(0, 255, (32, 32), dtype=torch.uint8), torch.rand(2, 32, 2)",
+        "cannot write aten._weight_int4pack_mm_for_cpu.default: PyTorch documents no layout"),
+    "for _ in range(20): x = x * 0.5 if float(x.sum()) > 0 else x + 1; return x": (
+        "x: torch.randn(5, 6)", "a branch or a loop on them, or a number taken with .item(); that is line 8 of Model"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", DECLINED)
+def test_what_is_declined_is_named_in_a_sentence(body: str) -> None:
+    """A result whose size is in the values, packed weights whose layout is not documented, steps that values choose."""
+    of, said = DECLINED[body]
+    task = task_of(body, of)
+    assert said in (task.trace_failure or first_draft(posed(task)).reason)  # type: ignore[union-attr]

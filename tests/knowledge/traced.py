@@ -53,7 +53,7 @@ def spec(name: str, tensor: torch.Tensor) -> dict[str, Any]:
 
 
 def _op(node: torch.fx.Node, names: dict[str, str]) -> dict[str, Any]:
-    value = node.meta["val"]
+    value = node.meta.get("val")
     if value is None:
         return {"target": str(node.target), "results": ()}
     many = isinstance(value, list | tuple)

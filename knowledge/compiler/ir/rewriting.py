@@ -142,8 +142,9 @@ class _Renewing:
         if id(region) not in self.regions:
             self.regions[id(region)] = self._loop(region)
         new = self.regions[id(region)]
-        if new is not region:
-            self.made[id(value)] = self.graph.loop(new, new.made[int(value.op)])
+        own = value if new is region else self.graph.loop(new, new.made[int(value.op)])
+        if (changed := self.change(own)) is not value:
+            self.made[id(value)] = changed
 
     def _loop(self, region: Region) -> Region:
         for value in region.inner:

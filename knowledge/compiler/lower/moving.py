@@ -208,7 +208,10 @@ def _index(state: Lowering, op: Op) -> Node:
     assert isinstance(given, tuple)
     picks = {dim: state.value(each) for dim, each in enumerate(given) if each is not None}
     if any(pick.dtype == "bool" for pick in picks.values()):
-        raise UnwritableError(f"{op.target} by a mask")
+        raise UnwritableError(
+            f"{op.target} by a mask, which has as many elements as the mask sets: y[m] = f(y[m]) is "
+            "y = torch.where(m, f(y), y)"
+        )
     shape = op.results[0].shape
     here = list(places(shape))
     count = max(len(pick.shape) for pick in picks.values())

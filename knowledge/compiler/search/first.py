@@ -71,6 +71,10 @@ def _refusal(problem: Problem, reason: str) -> str:
     """Names the operations that no recipe knows; where all are known, what the last recipe, for several parts, says."""
     unknown = dict.fromkeys(op.target for op in problem.ops if not _known(base_name(op.target)))
     what = ", ".join(unknown) or reason
+    if any("int4pack" in each or "4bit" in each for each in unknown):
+        what += (
+            ": PyTorch documents no layout of the weights that it packs there; `packed & 15` and `packed >> 4` have one"
+        )
     return (
         f"The playbook cannot write {what}. {WHAT_IT_WRITES} ({len(writable_ops())} operations). {HOW_TO_SET_A_MODEL}"
     )

@@ -155,6 +155,18 @@ def test_a_parameter_of_ones_and_zeros_is_no_mask(dtype, buffers, numbers, codes
     assert all(each.dtype == dtype for each in drawn)
 
 
+@pytest.mark.parametrize(("extent", "own", "extras"), [(9, (), {0, 1, 6}), (6, (), {0, 1}), (6, (6,), {0, 1, 6})])
+def test_no_place_is_planted_that_a_table_is_known_not_to_have(extent, own, extras):
+    """An operator that looks at no bounds would take it, and read what lies behind its table."""
+    index = 2 + torch.arange(20).view(4, 5) % 4
+    index[0, :2] = torch.tensor([5, 5])
+    spec = TensorSpec(name="index", shape=(4, 5), strides=(5, 1), dtype="int64")
+    discrete = DiscreteArguments(Signature(inputs=(spec,), outputs=()), [index], {})
+    known = Known(own={"index": own}, extents={"index": extent})
+    discrete.settle(lambda seed: [index], lambda ways: True, 1, known)
+    assert {*discrete._shown["index"].extras} == extras
+
+
 def test_an_argument_that_is_read_by_nothing_costs_no_trial():
     spec = TensorSpec(name="x", shape=(6, 5), strides=(5, 1), dtype="float32")
     assert spec.dtype == "float32"

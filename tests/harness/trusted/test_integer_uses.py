@@ -83,3 +83,10 @@ def test_what_is_multiplied_is_known_and_whether_numbers_decide_about_sizes():
 def test_whole_numbers_that_scale_others_are_not_computed_with_as_such():
     """Steps times frequencies: far ones are angles that float32 cannot tell apart."""
     assert not watch(lambda: torch.sin(INDEX * torch.rand(3))).computed
+
+
+def test_labels_name_places_among_the_classes_of_a_ctc_loss():
+    labels, lengths = torch.randint(1, 6, (3, 4)), torch.tensor([4, 2, 3])
+    logs = torch.randn(9, 3, 6).log_softmax(-1)
+    extents = watch(lambda: functional.ctc_loss(logs, labels, torch.full((3,), 9), lengths)).extents
+    assert extents == {labels.untyped_storage().data_ptr(): 6}

@@ -19,8 +19,9 @@ from knowledge.compiler.ir.nodes import Element, Values, elements
 from knowledge.compiler.ir.sizes import FLOOR
 from knowledge.compiler.ir.verify import verify
 from knowledge.compiler.lower.lowering import base_name
+from knowledge.compiler.passes.chunking import chunked
 from knowledge.compiler.passes.fusion import Fused, fused
-from knowledge.compiler.passes.loops import Nest
+from knowledge.compiler.passes.loops import Nest, count
 from knowledge.compiler.passes.pooling import pooled
 from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import PRODUCTS, Decline, Move, Plan
@@ -35,6 +36,9 @@ from knowledge.compiler.schedule.loops.cuda_sorting import LongSortText
 from knowledge.compiler.schedule.loops.launches import Launch
 from knowledge.compiler.schedule.loops.stepped import Loop, laid_out
 
+CHUNK = "chunk"
+"""The knob that says of how many steps a chunk of a linear recurrence is."""
+
 
 @dataclass(frozen=True)
 class Compiled:
@@ -46,14 +50,18 @@ class Compiled:
     loops: tuple[Loop, ...] = ()
 
 
-def compiled(problem: Problem) -> Compiled:
-    """The loop nests of a forward. Raises `UnwritableError` naming what has no place in the IR."""
-    return _compiled(ByContent.of(problem))
+def compiled(problem: Problem, chunk: int = 0) -> Compiled:
+    """The loop nests of a forward, with linear recurrences in chunks of so many steps where `chunk` is not 0.
+
+    Raises `UnwritableError` naming what has no place in the IR.
+    """
+    return _compiled(ByContent.of(problem), chunk)
 
 
 @lru_cache(maxsize=8)
-def _compiled(key: ByContent) -> Compiled:
+def _compiled(key: ByContent, chunk: int) -> Compiled:
     lowered = staged(key.problem)
+    lowered = chunked(lowered, chunk) if chunk else lowered
     verify(node for _, node in lowered.outputs)
     made = fused(key.problem, lowered)
     if key.problem.on_gpu:
@@ -81,11 +89,12 @@ class LoopsRecipe:
         return Plan(self.name, {PRODUCTS: 1} if _rounded(problem) else {})
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
-        """On a GPU, other tiles for the largest product on tensor cores, and how many threads a block of loops has."""
+        """Linear recurrences in chunks; on a GPU, tiles for the largest product on tensor cores, and the block size."""
+        moves = tuple(_in_chunks(problem, plan))
         if not problem.on_gpu:
-            return ()
+            return moves
         products = _on_tensor_cores(problem)
-        moves = () if "bm" in plan.knobs else tuple(_tiles(problem, plan, products))
+        moves += () if "bm" in plan.knobs else tuple(_tiles(problem, plan, products))
         if "threads" in plan.knobs:
             return moves
         why = "how many threads a block needs to hide the memory's latency depends on the registers that each takes"
@@ -115,6 +124,22 @@ def _rounded(problem: Problem) -> bool:
     return problem.on_gpu and any(rounded(problem, each) for each in _on_tensor_cores(problem))
 
 
+def _in_chunks(problem: Problem, plan: Plan) -> Iterator[Move]:
+    """Where the device has more threads, or lanes, than the longest loop's states have places."""
+    made, device = compiled(problem), problem.device
+    if CHUNK in plan.knobs or not made.loops:
+        return
+    longest = max(made.loops, key=lambda each: each.step.extent)
+    width = device.multiprocessors * 4 * cuda.THREADS if problem.on_gpu else device.threads * device.simd_floats
+    places = max(count(made.nests[number].axes) for number in longest.numbers) * count(longest.apart)
+    length = 1 << (longest.step.extent.bit_length() // 2)
+    if places < width and len(compiled(problem, length).loops) > len(made.loops):
+        why = (
+            f"{places} places leave threads without work, which chunks of steps have side by side for a second product"
+        )
+        yield Move(f"chunks of {length} steps", why, plan.with_knobs(**{CHUNK: length}))
+
+
 def _tiles(problem: Problem, plan: Plan, products: list[Contraction]) -> Iterator[Move]:
     if not products:
         return
@@ -131,7 +156,7 @@ class File:
     def __init__(self, problem: Problem, plan: Plan) -> None:
         self.problem = problem
         self.plan = plan
-        self.made = compiled(problem)
+        self.made = compiled(problem, int(plan.knobs.get(CHUNK, 0)))
         between = self.made.fused.between
         self.names = identifiers([*(each.name for each in problem.arguments), *(each.name for each in between)])
         self.stems = tensor_names(self.names)
