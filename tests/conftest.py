@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import Any
 
@@ -39,6 +40,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.path.stem in WAITS_ON_CLOCKS:
             item.add_marker(pytest.mark.flaky(reruns=1))
     items.sort(key=lambda item: (ranks.get(item.path.stem, len(long)), mixed(item.path), str(item.path)))
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays: full collections need not look at the objects of ten thousand tests."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

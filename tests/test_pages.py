@@ -31,7 +31,6 @@ FOREIGN = frozenset(
         "--gpus",
         "--use_fast_math",
         "func_forward.py",
-        "gc.freeze",
         "score.py",
     }
 )

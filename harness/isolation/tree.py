@@ -151,15 +151,19 @@ def _entry_bytes(entry: os.DirEntry[str]) -> int:
         return 0
 
 
-def pause_tree(pid: int) -> set[int]:
+def pause_tree(pid: int, below: set[int] | None = None) -> set[int]:
     """SIGSTOP `pid` and its descendants, until no new one shows up; the descendants, for `resume_tree`.
 
     Where `pid` leads to the launcher, that one goes on and only what is below it stops: it has to notice when its
-    caller dies.
+    caller dies. `below` are the descendants where they are known, and none begins another: looking for them takes
+    milliseconds.
     """
     guard = guard_of(pid)
     if guard is None:
         _signal([pid], signal.SIGSTOP)
+    if below:
+        _signal(below, signal.SIGSTOP)
+        return below
     return _stop_descendants(pid if guard is None else guard)
 
 

@@ -91,6 +91,8 @@ class RunnerLink:
         self._pid, self._load_within_s = pid, load_within_s
         self._stopped: set[int] | None = None
         """What was paused last, and can have had no child since: looking at all processes again takes milliseconds."""
+        self._loaded = False
+        """Whether it may have begun to load its library. Before, it is our code only, and starts no process."""
         self._alone: int | None = None
         """The runner, where it is sealed: then no other process of the candidate's can come to be."""
         self._awake = False  # on a processor the wait would take a core from the kernel
@@ -142,7 +144,8 @@ class RunnerLink:
 
     def load(self, library: str) -> None:
         """Let the runner load the library: from here on it is hostile."""
-        resume_tree(self._pid)
+        resume_tree(self._pid, self._stopped)
+        self._loaded = True
         self._ask({"load": library}, "loaded", self._load_within_s)
         self._stopped = pause_tree(self._pid)
         self._alone = _sealed_alone(self._pid, self._stopped)
@@ -279,7 +282,7 @@ class RunnerLink:
 
     def _stop(self) -> None:
         if self._alone is None:
-            self._stopped = pause_tree(self._pid)
+            self._stopped = pause_tree(self._pid, None if self._loaded else self._stopped)
         else:
             time.sleep(LINGERS_S)
             self._await_rest()

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from torch._guards import TracingContext, tracing
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
@@ -244,9 +246,10 @@ class _Plain(TorchFunctionMode):
 def _traced(function: Callable[..., Tensors], operands: Tensors, parts: Mapping[Any, Any]) -> torch.fx.GraphModule:
     """A function as single operations without side effects. Where a rectified number is compared, the one before is:
     it says how far from a tie that was."""
-    with _Plain():
-        plain = make_fx(function, decomposition_table=parts)(*operands)
-    module = make_fx(functionalize(plain))(*operands)
+    with tracing(TracingContext(FakeTensorMode(allow_fallback_kernels=True))):  # else one is made for each value
+        with _Plain():
+            plain = make_fx(function, decomposition_table=parts)(*operands)
+        module = make_fx(functionalize(plain))(*operands)
     for node in module.graph.nodes:
         if name_of(node) in ("detach", "alias"):
             node.replace_all_uses_with(node.args[0])

@@ -39,7 +39,7 @@ def median_ratio(baseline: Sequence[float], candidate: Sequence[float], *, seed:
     theirs, ours = np.asarray(baseline, dtype=float), np.asarray(candidate, dtype=float)
     found = float(np.log(np.median(theirs) / np.median(ours)))
     drawn = np.random.default_rng(seed).integers(0, ours.size, size=(RESAMPLES, ours.size))
-    resampled = np.log(np.median(theirs[drawn], axis=1) / np.median(ours[drawn], axis=1))
+    resampled = np.log(_medians(theirs[drawn]) / _medians(ours[drawn]))
     low, high = np.quantile(resampled, [0.025, 0.975])
     return float(np.exp(found)), _widened(found, float(low), float(high), _widening(np.log(theirs / ours)))
 
@@ -77,6 +77,13 @@ def faster_half_ratio(
     return float(np.exp(found)), _widened(found, low, high, _widening(theirs - ours))
 
 
+def _medians(rows: Floats) -> Floats:
+    """Each row's median. NumPy sorts rows of so few numbers in an eighth of the time in which it finds one place."""
+    ordered, count = np.sort(rows, axis=-1), rows.shape[-1]
+    middle: Floats = (ordered[..., (count - 1) // 2] + ordered[..., count // 2]) / 2
+    return middle
+
+
 def _widened(found: float, low: float, high: float, factor: float) -> Interval:
     """The interval of these logarithms, reaching so many times as far to either side."""
     low, high = found - factor * max(0.0, found - low), found + factor * max(0.0, high - found)
@@ -101,7 +108,7 @@ def _widening(paired: Floats) -> float:
 def _faster(logs: Floats, part: float) -> Floats:
     """The mean of the smaller part along the last axis."""
     count = math.ceil(logs.shape[-1] * part)
-    smaller: Floats = np.partition(logs, count - 1, axis=-1)[..., :count].mean(-1)
+    smaller: Floats = np.sort(logs, axis=-1)[..., :count].mean(-1)  # as in `_medians`
     return smaller
 
 

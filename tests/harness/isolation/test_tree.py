@@ -71,7 +71,7 @@ def test_nobody_is_below_a_process_without_children_or_a_dead_one() -> None:
 @pytest.mark.parametrize("known", [False, True])
 def test_pausing_stops_all_and_resuming_wakes_them(family: subprocess.Popen[bytes], known: bool) -> None:
     everybody = [family.pid, *descendants(family.pid)]
-    paused = pause_tree(family.pid)
+    paused = pause_tree(family.pid, {*everybody[1:]} if known else None)
     assert eventually(lambda: all(state(pid) == "T" for pid in everybody))
     assert paused == {*everybody} - {family.pid}
     resume_tree(family.pid, paused if known else None)

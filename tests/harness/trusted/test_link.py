@@ -205,6 +205,21 @@ def test_a_loaded_runner_is_stopped_but_for_its_turns_and_its_end():
         assert becomes(pid, "S")
 
 
+def test_what_is_below_a_runner_is_looked_for_once_until_it_loads_its_library(monkeypatch):
+    looked: list[set[int] | None] = []
+    monkeypatch.setattr(links, "pause_tree", lambda pid, below=None: looked.append(below) or {8})
+    monkeypatch.setattr(links, "resume_tree", lambda pid, below=None: None)
+    with line(says(loaded=True)) as link:
+        for _ in range(3):
+            with link.running():
+                pass
+        assert looked == [None, {8}, {8}]
+        link.load("kernel.so")
+        with link.running():
+            pass
+    assert looked[3:] == [None, None]
+
+
 @pytest.mark.parametrize(
     ("guard", "below", "alone"), [(7, {8}, 8), (7, {9}, None), (7, {8, 9}, None), (None, {8}, None)]
 )

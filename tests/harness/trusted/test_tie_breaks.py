@@ -13,6 +13,7 @@ from harness.checks.choices import Further
 from harness.checks.errors import Expected, compare
 from harness.trusted.oracle import Oracle
 from harness.trusted.reference import Reference
+from harness.trusted.ties.breaks import TieBreaks
 
 FILE = """
 import torch
@@ -154,3 +155,11 @@ def test_a_nan_that_another_decision_puts_elsewhere_is_not_lost() -> None:
     decided = replace(expected, further=lambda: Further(others=(last.double(),)))
     assert compare(last, decided).bad_fraction == 0
     assert compare(torch.tensor([0.5, math.nan, 1.0]), decided).bad_fraction > 0
+
+
+def test_what_is_traced_has_one_fake_mode_and_not_one_for_each_value():
+    """To make one takes a walk over the stack, which was two fifths of tracing."""
+    x = torch.arange(6.0).reshape(2, 3)
+    ties = TieBreaks(lambda x: [x.relu().amax(1) * 2], [x.double()], lambda x: [x.relu().amax(1) * 2], [x], 0.0, {})
+    values = [node.meta["val"] for node in ties._module.graph.nodes if "val" in node.meta]
+    assert len(values) >= 4 and len({id(value.fake_mode) for value in values}) == 1
