@@ -12,12 +12,11 @@ from importlib.resources import files
 from itertools import islice
 from typing import Literal
 
+from harness.nouns.candidate import TargetName
 from harness.nouns.devices import on_gpu
 from knowledge.compiler.kernels.source import Exemplar
 from knowledge.compiler.search.exemplars import load, names
 from knowledge.topics import Topic
-
-Target = Literal["cpu", "cuda"]
 
 _GUIDES = files("knowledge") / "guides"
 _WORD = re.compile(r"\w+")
@@ -52,7 +51,7 @@ _PAGES: dict[Failure, tuple[str, ...]] = {
 """Where the guides on failures tell what a kind of them means; a hang is told with the crashes."""
 _UNSTEADY = ("Races and stages", "It is wrong or slow on the processor only sometimes")
 _OF_BOTH, _PROCEDURE = "debugging", "Procedure"
-_ON_WRITING: dict[Target, str] = {"cpu": "cpu", "cuda": "cute"}
+_ON_WRITING: dict[TargetName, str] = {"cpu": "cpu", "cuda": "cute"}
 _OF_THE_PROCESSOR = frozenset(("cpu", "debugging_cpu", "optimize_cpu"))
 _OF_A_CLASS = {
     "elementwise": "Moves for streams of elements on the processor",
@@ -95,26 +94,26 @@ def guide_names() -> tuple[str, ...]:
     return tuple(sorted(file.name.removesuffix(".md") for file in _GUIDES.iterdir() if file.name.endswith(".md")))
 
 
-def writing(target: Target, topics: Collection[Topic]) -> str:
+def writing(target: TargetName, topics: Collection[Topic]) -> str:
     """How a kernel is written with CuTe, as far as whoever changes a kernel for a task of these topics needs it."""
     left_out = {title for title, topic in _OF_TOPICS.items() if topic not in topics}
     parts = (part for part in guide(_ON_WRITING[target]) if part.title not in {*left_out, *_FOR_BEGINNERS, *_LOOKED_UP})
     return _joined(tuple(parts))
 
 
-def beginning(target: Target) -> str:
+def beginning(target: TargetName) -> str:
     """What the guide on writing tells beyond that to who begins a kernel."""
     return _joined(tuple(part for part in guide(_ON_WRITING[target]) if part.title in _FOR_BEGINNERS))
 
 
-def debugging(target: Target, failure: Failure, *, moving: bool = False) -> str:
+def debugging(target: TargetName, failure: Failure, *, moving: bool = False) -> str:
     """From a kind of failure to its cause; also where results that are `moving` between calls come from."""
     titles = (*_PAGES[failure], *(_UNSTEADY if moving else ()))
     introduction, *parts = (*guide(_OF_BOTH), *guide(f"debugging_{target}"))
     return _joined((introduction, *(part for part in parts if part.title in (_PROCEDURE, *titles))))
 
 
-def moves(op_class: str, target: Target) -> str:
+def moves(op_class: str, target: TargetName) -> str:
     """The moves worth trying on a class of kernels, in their order."""
     if not on_gpu(target):
         others = {title for name, title in _OF_A_CLASS.items() if op_class in _OF_A_CLASS and name != op_class}
@@ -126,12 +125,12 @@ def moves(op_class: str, target: Target) -> str:
     return _joined((*guide("optimize_other"), *guide("optimize_elementwise"), *guide("optimize_reduction")))
 
 
-def metrics(target: Target) -> str:
+def metrics(target: TargetName) -> str:
     """What a profile's words mean; the processor's roofline needs no glossary."""
     return _joined(guide("metrics")) if on_gpu(target) else ""
 
 
-def look_up(query: str, target: Target, limit: int = 3) -> tuple[Section, ...]:
+def look_up(query: str, target: TargetName, limit: int = 3) -> tuple[Section, ...]:
     """The sections for the target that fit the query's words best (BM25 over titles and texts).
 
     None where no word occurs in them.
@@ -146,13 +145,13 @@ def look_up(query: str, target: Target, limit: int = 3) -> tuple[Section, ...]:
     return tuple(islice((part for part in found if _is_for(part, target)), limit))
 
 
-def unknown_words(query: str, target: Target) -> tuple[str, ...]:
+def unknown_words(query: str, target: TargetName) -> tuple[str, ...]:
     """The query's words that occur in none of the sections for the target, each once."""
     words = dict.fromkeys(word for word in _WORD.findall(query.lower()) if not _FILLERS.fullmatch(word))
     return tuple(word for word in words if not look_up(word, target, 1))
 
 
-def _is_for(part: Section, target: Target) -> bool:
+def _is_for(part: Section, target: TargetName) -> bool:
     return part.guide == _OF_BOTH or (part.guide in _OF_THE_PROCESSOR) != on_gpu(target)
 
 

@@ -11,6 +11,7 @@ from harness.nouns.frozen import Frozen, Label, SanitizedText
 from harness.nouns.profile import Profile
 from harness.nouns.task import Task
 from harness.nouns.verdict import Precision, Verdict
+from knowledge.compiler.kernels.source import PROCESSOR
 from nodes.assessment import Assessment, Critique, Diagnosis
 from nodes.roles import Voice
 from nodes.settings import ExemplarChoice, Operator
@@ -121,4 +122,4 @@ class Request(Frozen):
     @property
     def architecture(self) -> str:
         """What an exemplar has to run on: "cpu", or the GPU's architecture, which is sm_80 where nothing tells it."""
-        return (self.device.architecture or "sm_80") if on_gpu(self.target) else "cpu"
+        return (self.device.architecture or "sm_80") if on_gpu(self.target) else PROCESSOR

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
+from typing import get_args
 
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, ConfigDict, Field
@@ -42,5 +43,5 @@ def _tool(target: TargetName) -> BaseTool:
     )
 
 
-LOOK_UP: Mapping[TargetName, BaseTool] = MappingProxyType({target: _tool(target) for target in ("cpu", "cuda")})
+LOOK_UP: Mapping[TargetName, BaseTool] = MappingProxyType({target: _tool(target) for target in get_args(TargetName)})
 """For each target its own: who writes for a processor is not told of a GPU's instructions."""

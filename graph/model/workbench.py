@@ -18,6 +18,7 @@ from harness.nouns.acceptance import Acceptance
 from harness.nouns.candidate import TargetName
 from harness.nouns.capture import Capture
 from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.devices import on_gpu
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import precision_on
 from harness.wire.deadline import Deadline
@@ -25,11 +26,10 @@ from harness.wire.job import RegionCut
 from nodes.settings import Settings
 from tools.judges import choose_target
 
-MODES: dict[TargetName, tuple[str, ...]] = {
-    "cpu": ("default",), "cuda": ("default", "reduce-overhead", "max-autotune")
-}  # fmt: skip
-"""Of torch.compile, to be timed beside; on a processor the others tune nothing that the first does not."""
-WITHIN: dict[TargetName, tuple[str, ...]] = {"cpu": ("default",), "cuda": ("reduce-overhead", "default")}
+PLAIN = ("default",)
+"""Of torch.compile's modes, to be timed beside; on a processor the others tune nothing that this one does not."""
+MODES_ON_GPU = (*PLAIN, "reduce-overhead", "max-autotune")
+WITHIN_ON_GPU = ("reduce-overhead", *PLAIN)
 """The modes of them that regions are tried in, the better first: as the whole runs, with its CUDA graph, without tuning
 products anew."""
 
@@ -121,6 +121,7 @@ class LocalWorkbench:
         compile_s: float,
     ) -> Acceptance:
         """In such a child, with the kernels loaded into it. Models beside one another have shorter comparisons."""
+        gpu = on_gpu(self.target)
         return self._on(model).accept(
             folder,
             file,
@@ -128,9 +129,9 @@ class LocalWorkbench:
             tolerance=self._settings.tolerance,
             limit_s=ROUNDS_S / self.models(),
             deadline=deadline,
-            modes=MODES[self.target] if model.compile_baseline else (),
+            modes=(MODES_ON_GPU if gpu else PLAIN) if model.compile_baseline else (),
             compile_s=compile_s,
-            within=WITHIN[self.target] if model.compiled else (),
+            within=(WITHIN_ON_GPU if gpu else PLAIN) if model.compiled else (),
         )
 
     def _on(self, model: ModelInput) -> ModelOnTarget:

@@ -9,7 +9,7 @@ from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import Frozen
 
-START_S: dict[TargetName, float] = {"cpu": 1.5, "cuda": 4.0}
+START_S, START_ON_GPU_S = 1.5, 4.0
 """A child that is forked, and the libraries that it loads."""
 ENDING_S = 2.0
 """Reports and record, and the end of every process."""
@@ -19,7 +19,7 @@ LATE_S = 8.0
 """What an answer may be late by before its process is ended."""
 FEWEST_ROUNDS = 6
 """Of a comparison by turns: the fewest whose smallest and largest ratio hold the median in 95 % of all cases."""
-_WIDE: dict[TargetName, int] = {"cpu": 4, "cuda": 40}
+_WIDE, _WIDE_ON_GPU = 4, 40
 """Calls of a model that take the time of one in float64."""
 
 
@@ -33,10 +33,11 @@ class ModelCosts(Frozen):
 
     def accepting_s(self, regions: int, target: TargetName) -> float:
         """The least that holding a model with so many regions against eager takes: right, alone, and as a whole."""
-        right = 2 * (2 + _WIDE[target])
-        sides = (regions + 1) + 2 + (2 if on_gpu(target) else 0)
+        gpu = on_gpu(target)
+        right = 2 * (2 + (_WIDE_ON_GPU if gpu else _WIDE))
+        sides = (regions + 1) + 2 + (2 if gpu else 0)
         calls = right + (FEWEST_ROUNDS + 1) * sides + 4
-        return START_S[target] + self.made_s + 2 * self.exported_s + calls * self.called_s
+        return (START_ON_GPU_S if gpu else START_S) + self.made_s + 2 * self.exported_s + calls * self.called_s
 
     def rounds_s(self, regions: int, rounds: int, limit_s: float) -> float:
         """What so many rounds of both comparisons take, each of which ends after `limit_s`."""

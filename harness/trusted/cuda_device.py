@@ -31,12 +31,14 @@ class CudaDevice:
     burst_s = 0.015  # the message and the switch between two contexts take about 0.2 ms, and vary by a tenth of it
     settle_s = 0.0
     pings = 8
+    messages = 16
     known_work = 100  # 6 ms on an H200, as long as the shortest bursts
     usual_cost = 0.25  # the first ones are slow, since nothing was done before them
     warm_s = 0.3
     seals = False
     queues = True
     keeps_results = True
+    verified_slots = 32
 
     def __init__(self, cache_bytes: int) -> None:
         self._cache_bytes = cache_bytes

@@ -31,8 +31,10 @@ class Device(Protocol):
     pings: int
     """Orders of nothing before one that is clocked: a process that has just been let run is slow at first, by a tenth
     of a millisecond or more. None where the kernel runs on the same cores."""
+    messages: int
+    """Orders that show what a message costs."""
     known_work: int
-    """Pieces of known work in an order that shows what a message costs."""
+    """Pieces of known work in each of them."""
     usual_cost: float
     """The share of messages that cost less than what counts as a message's cost."""
     warm_s: float
@@ -44,6 +46,10 @@ class Device(Protocol):
     keeps_results: bool
     """Whether eager's results stay alive until the next use of their slot, so that it writes where the candidate does:
     into memory that no cache holds. A processor's allocator takes pages from the system for that, at a price."""
+
+    verified_slots: int
+    """Of the timed slots so many are compared with the reference: all where that is cheap, else so many drawn at
+    random. A kernel that leaves out one call in twenty gains 5 %, and gets past 32 of 256 slots one time in five."""
 
     def prepare(self, precision: Precision) -> None:
         """Settings of this process, before it touches a tensor. Raises `MachineError` where the device is not there."""

@@ -28,12 +28,14 @@ class HostDevice:
     burst_s = 0.004  # the message to the runner takes about 0.05 ms
     settle_s = 0.002  # OpenMP threads spin for about a millisecond after a parallel region
     pings = 0
+    messages = 8
     known_work = 0
     usual_cost = 0.0  # other programs disturb them
     warm_s = 0.0
     seals = True
     queues = False
     keeps_results = False
+    verified_slots = 256
 
     def __init__(self, cache_bytes: int) -> None:
         self._cache_bytes = cache_bytes

@@ -6,6 +6,7 @@ import json
 import re
 
 from harness.nouns.candidate import TargetName
+from harness.nouns.devices import on_gpu
 from harness.nouns.task import Direction, ScalarSpec, Signature, Task, TensorSpec
 from harness.wire.layout import ALIGNMENT
 
@@ -117,10 +118,8 @@ _TAKEN = frozenset(f"{_WORDS} {_CLAIMED} {ENTRY_NAME}".split())
 
 _SCALAR_TYPES = {"float": "double", "int": "int64_t", "bool": "bool"}
 
-_MEMORY = {
-    "cpu": "Host memory; use OpenMP for threads.",
-    "cuda": "Device memory; launch on TVMFFIEnvGetStream(tensor.device().device_type, tensor.device().device_id).",
-}
+_HOST_MEMORY = "Host memory; use OpenMP for threads."
+_GPU_MEMORY = "Device memory; launch on TVMFFIEnvGetStream(tensor.device().device_type, tensor.device().device_id)."
 
 
 def identifiers(signature: Signature) -> tuple[str, ...]:
@@ -146,7 +145,7 @@ def stub(task: Task, target: TargetName) -> str:
         [
             *(f"#include <{header}>" for header in ENTRY_HEADERS),
             "",
-            f"// Task {json.dumps(task.name)}, target {target}. {_MEMORY[target]}",
+            f"// Task {json.dumps(task.name)}, target {target}. {_GPU_MEMORY if on_gpu(target) else _HOST_MEMORY}",
             "// The caller allocates every tensor. Write every element of the outputs and change nothing else.",
             f"// Each begins at a multiple of {ALIGNMENT} bytes, strides as below: the caller copies what does not.",
             *_general(task),

@@ -5,12 +5,12 @@ The field names are those of the judge's task on purpose: `Problem.model_validat
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import prod
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
+from harness.nouns.candidate import TargetName
 from harness.nouns.device_facts import Capabilities, capabilities_of
 from harness.nouns.devices import on_gpu
 
@@ -109,7 +109,7 @@ class Problem(Plain):
     not NaN, of what is too large for float8_e4m3fn.
     """
 
-    target: Literal["cpu", "cuda"]
+    target: TargetName
     inputs: tuple[Tensor | Scalar, ...]
     parameters: tuple[Tensor, ...] = ()
     outputs: tuple[Tensor, ...]
@@ -130,16 +130,3 @@ class Problem(Plain):
     def arguments(self) -> tuple[Tensor | Scalar, ...]:
         """All arguments in the order of the call."""
         return (*self.inputs, *self.parameters, *self.outputs)
-
-
-@dataclass(frozen=True)
-class ByContent:
-    """A problem as a cache keeps it: by its text, in which 1, 1.0 and True differ."""
-
-    problem: Problem = field(compare=False)
-    text: str
-
-    @classmethod
-    def of(cls, problem: Problem) -> ByContent:
-        """The key of a problem."""
-        return cls(problem, problem.model_dump_json())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,6 +75,7 @@ def test_a_device_to_come_is_asked_by_what_it_will_have() -> None:
     assert third.has.tcgen05 and not third.has.wgmma
     assert kernels("product", third)["gemm"] == ("gemm_3xtf32",)
     assert kernels("product of 16 bits", third)["gemm"] == ("gemm_16bit",)
+    assert "namespace contract {" in every_kernel("convolution", third)[0]
     both = third.model_copy(update={"capabilities": to_come.model_copy(update={"wgmma": True})})
     assert "gemm_wgmma_16bit" in kernels("product of 16 bits", both)["gemm"]
     assert "gemm_wgmma_3xtf32" in kernels("product", both)["gemm"]
@@ -103,3 +105,17 @@ def test_capabilities_by_architecture(architecture: str, mma: bool, clusters: bo
 @pytest.mark.parametrize("package", ["knowledge", "graph", "nodes", "tools"])
 def test_nobody_asks_for_an_architecture_by_its_name(package: str) -> None:
     assert [file for file in (ROOT / package).rglob("*.py") if "sm_90" in file.read_text(encoding="utf-8")] == []
+
+
+def test_few_files_name_a_target() -> None:
+    """Others ask what it can do (`on_gpu`, `Device`, `Capabilities`); those of `harness/targets` are about one each."""
+    named = [
+        file.relative_to(ROOT)
+        for package in ("knowledge", "graph", "nodes", "tools", "harness")
+        for file in (ROOT / package).rglob("*.py")
+        if any(
+            isinstance(each, ast.Constant) and each.value in ("cuda", "cpu")
+            for each in ast.walk(ast.parse(file.read_text()))
+        )
+    ]
+    assert len([file for file in named if file.parent != Path("harness/targets")]) <= 43, named

@@ -12,6 +12,7 @@ from goldens import Golden
 from run_samples import task
 
 from harness.building.toolchain import cuda_compiler, headers, host_compiler
+from harness.nouns.candidate import TargetName
 from harness.nouns.errors import MachineError
 from harness.nouns.task import Program, Task, TracedOp
 from knowledge import library
@@ -210,7 +211,7 @@ def test_topics_follow_from_the_source_of_a_task_that_was_not_traced(source: str
 
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 @pytest.mark.parametrize("topic", get_args(Topic))
-def test_a_page_on_a_topic_is_short_and_given_for_it_alone(target: library.Target, topic: Topic) -> None:
+def test_a_page_on_a_topic_is_short_and_given_for_it_alone(target: TargetName, topic: Topic) -> None:
     plain, more = (estimated_tokens(library.writing(target, topics)) for topics in ((), (topic,)))
     assert more - plain <= 1_300
     titles = [title for title, of in library._OF_TOPICS.items() if of == topic]
@@ -270,7 +271,7 @@ def test_the_guide_on_writing_leaves_out_what_a_task_does_not_need_and_what_is_f
 
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 @pytest.mark.parametrize("failure", get_args(library.Failure))
-def test_each_kind_of_failure_has_its_page(target: library.Target, failure: library.Failure) -> None:
+def test_each_kind_of_failure_has_its_page(target: TargetName, failure: library.Failure) -> None:
     text = library.debugging(target, failure)
     assert text.startswith("# Finding out why a kernel fails") and "## Procedure" in text
     assert len(re.findall(r"^## ", text, re.MULTILINE)) == 2
@@ -319,7 +320,7 @@ def test_no_exemplar_is_found_where_none_runs_or_no_word_fits() -> None:
     ],
 )
 def test_a_query_finds_its_section_among_the_first(query: str, title: str) -> None:
-    target: library.Target = "cpu" if "processor" in title else "cuda"
+    target: TargetName = "cpu" if "processor" in title else "cuda"
     assert title in [part.title for part in library.look_up(query, target)]
 
 
@@ -331,7 +332,7 @@ def test_queries_that_find_nothing_and_queries_made_of_syntax() -> None:
 
 
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
-def test_a_query_finds_the_target_s_own_guides_and_the_common_one(target: library.Target) -> None:
+def test_a_query_finds_the_target_s_own_guides_and_the_common_one(target: TargetName) -> None:
     found = {
         part.guide for part in library.look_up("tile loop vector sum error failure barrier moves", target, limit=99)
     }

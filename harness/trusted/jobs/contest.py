@@ -14,7 +14,6 @@ from harness.nouns.contest import PATIENCE, Contest, Standing
 from harness.nouns.verdict import Trial
 from harness.trusted.bench import Bench
 from harness.trusted.jobs.judging import (
-    VERIFIED_SLOTS,
     as_the_reference_takes_it,
     check,
     fill_for_timing,
@@ -116,7 +115,7 @@ def _timed(
     bench.results.clear()
     for digest, side in every.items():
         with _through(digest):
-            side.outputs.at_the_end(VERIFIED_SLOTS[bench.device.kind])
+            side.outputs.at_the_end(bench.device.verified_slots)
     narrow = converged([*rounds.samples.values()])
     standings = []
     for digest, side in every.items():

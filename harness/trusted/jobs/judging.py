@@ -51,9 +51,6 @@ from harness.wire.telling import tell
 
 MAX_SLOTS = 256
 """A burst calls each slot once, and takes about a millisecond for the smallest of kernels with this many."""
-VERIFIED_SLOTS = {"cpu": MAX_SLOTS, "cuda": 32}
-"""Of the timed slots so many are compared with the reference: all where that is cheap, else so many drawn at random. A
-kernel that leaves out one call in twenty gains 5 %, and gets past 32 of 256 slots one time in five."""
 PATTERN_SEED = 104729
 """Beside the seeds of trials: these inputs are timed, and no trial has shown them."""
 PATIENCE = 100.0
@@ -304,7 +301,7 @@ def _timed(
         except IncumbentFailedError:
             timing = time_by_turns(bench, pace, job.timing_s, outputs, late, compiled=compiled)
         bench.results.clear()
-        outputs.at_the_end(VERIFIED_SLOTS[bench.device.kind])
+        outputs.at_the_end(bench.device.verified_slots)
         return timing
 
     return as_the_reference_takes_it(bench, as_chosen)

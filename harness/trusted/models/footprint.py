@@ -16,6 +16,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from harness.nouns.devices import on_gpu
 from harness.trusted.device import Device
 
 _MEMORY = "[memory]"
@@ -102,7 +103,7 @@ def bytes_of(tensors: list[torch.Tensor]) -> int:
 
 def free_bytes(place: torch.device) -> int:
     """Memory that may be had right now where tensors of this device lie."""
-    return int(torch.cuda.mem_get_info()[0]) if place.type == "cuda" else available_bytes()
+    return int(torch.cuda.mem_get_info()[0]) if on_gpu(place.type) else available_bytes()
 
 
 def available_bytes() -> int:

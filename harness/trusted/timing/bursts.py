@@ -30,7 +30,6 @@ call shows by chance alone who takes what looks the same for the same."""
 LEAST_SHARE = 0.1
 """At least so much of a burst was the kernel's. On a busy machine an empty one can have looked longer than a tiny
 kernel's; who answers early gains nothing, since the outputs are looked at when the answer comes."""
-MESSAGES = {"cpu": 8, "cuda": 16}
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def message_cost(link: RunnerLink, memory: SharedMemory) -> MessageCost:
     """
     slots, device = range(min(memory.slots, FEW)), memory.device
     costs = []
-    for turn in range(MESSAGES[device.kind]):
+    for turn in range(device.messages):
         for slot in slots if device.queues or turn == 0 else ():
             memory.poison(slot)
         device.empty_caches()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from knowledge.compiler.ir.expressions import UnwritableError
+from knowledge.compiler.ir.kept import kept
 from knowledge.compiler.ir.nodes import Values
 from knowledge.compiler.lower.activations import ACTIVATIONS
 from knowledge.compiler.lower.choosing import CHOOSING
@@ -23,7 +21,7 @@ from knowledge.compiler.lower.scattering import SCATTERING
 from knowledge.compiler.lower.sorting import SORTING
 from knowledge.compiler.lower.views import COPIES, VIEWS
 from knowledge.compiler.lower.windows import WINDOWS
-from knowledge.compiler.problem import ByContent, Problem
+from knowledge.compiler.problem import Problem
 
 _OPERATIONS = {
     **POINTWISE, **ACTIVATIONS, **VIEWS, **COPIES, **REDUCTIONS, **LOSSES, **MOVING, **WINDOWS, **CONTRACTING, **EINSUM,
@@ -38,18 +36,7 @@ _BY_INDEX = (
 OPERATIONS = _OPERATIONS | {name: by_index(_OPERATIONS[name]) for name in _BY_INDEX}
 
 
+@kept(8)
 def traced(problem: Problem) -> Lowered:
     """The problem's outputs as values. Raises `UnwritableError` naming the first operation without a lowering."""
-    found = _traced(ByContent.of(problem))
-    if isinstance(found, str):
-        raise UnwritableError(found)
-    return found
-
-
-@lru_cache(maxsize=8)
-def _traced(key: ByContent) -> Lowered | str:
-    """The refusal too, for each recipe asks."""
-    try:
-        return lower(key.problem, OPERATIONS, Values())
-    except UnwritableError as failure:
-        return str(failure)
+    return lower(problem, OPERATIONS, Values())

@@ -10,19 +10,20 @@ A reduction over a `stack` or `cat` of a few is written out: each term is the pa
 
 from __future__ import annotations
 
-from functools import lru_cache, reduce
+from functools import reduce
 from itertools import product
 from math import prod
 
 from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.index import Axis, Index, along, axes, linear, number, places, unravelled
+from knowledge.compiler.ir.kept import kept
 from knowledge.compiler.ir.nodes import FAR, PLACES, Element, Value, Values, elements, neutral, reads
 from knowledge.compiler.ir.rewriting import Inliner, renewed
 from knowledge.compiler.ir.sizes import Size
 from knowledge.compiler.ir.strides import packed_strides
 from knowledge.compiler.lower.front import traced
 from knowledge.compiler.lower.lowering import Lowered
-from knowledge.compiler.problem import ByContent, Problem
+from knowledge.compiler.problem import Problem
 
 # Results of a block, and products that are worth one of its own.
 TILE, LEAST_SHARE = 64 * 64, 512
@@ -33,15 +34,11 @@ TERMS = 4
 _JOINS = {"sum": "add", "prod": "mul", "amax": "maximum", "amin": "minimum"}
 
 
+@kept(8)
 def staged(problem: Problem) -> Lowered:
     """The problem's outputs as values, with stages for its device. Raises `UnwritableError` as `traced` does."""
-    return _staged(ByContent.of(problem))
-
-
-@lru_cache(maxsize=8)
-def _staged(key: ByContent) -> Lowered:
-    made = traced(key.problem)
-    stages = _Stages(made.graph, key.problem)
+    made = traced(problem)
+    stages = _Stages(made.graph, problem)
     roots = renewed(made.graph, (node for _, node in made.outputs), stages.of)
     outputs = tuple((tensor, root) for (tensor, _), root in zip(made.outputs, roots, strict=True))
     return Lowered(made.graph, outputs, made.operations)

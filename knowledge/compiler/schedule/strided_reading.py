@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache, partial, reduce
+from functools import partial, reduce
 from itertools import product
 from math import prod
 
 from harness.nouns.aten import of_kinds
 from knowledge.compiler.ir.expressions import Node, UnwritableError
 from knowledge.compiler.ir.index import Atom, Axis, Index, along, axes, linear, number, unravelled
+from knowledge.compiler.ir.kept import kept
 from knowledge.compiler.ir.nodes import PLACES, Element, Value, Values, elements, reads, values
 from knowledge.compiler.ir.rewriting import Inliner, Loops, renewed
 from knowledge.compiler.ir.strides import packed_strides
 from knowledge.compiler.lower.front import traced
 from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, Lowered, base_name, live
-from knowledge.compiler.problem import ByContent, Op, Problem, Tensor
+from knowledge.compiler.problem import Op, Problem, Tensor
 
 
 def on_diagonal(graph: Values, over: tuple[int, ...], body: Node) -> Index | None:
@@ -129,21 +130,10 @@ def _still(read: Node, shape: tuple[int, ...]) -> bool:
     return isinstance(read, Element) and not any(index.uses(axis) for index in read.indices for axis in moving)
 
 
+@kept(8)
 def lower_problem(problem: Problem) -> Lowered:
     """The problem's outputs over strided loads. Raises `UnwritableError` saying what strides cannot."""
-    found = _read(ByContent.of(problem))
-    if isinstance(found, str):
-        raise UnwritableError(found)
-    return found
-
-
-@lru_cache(maxsize=8)
-def _read(key: ByContent) -> Lowered | str:
-    """The refusal too, for each recipe asks."""
-    try:
-        return _Reading(key.problem).lowered()
-    except UnwritableError as failure:
-        return str(failure)
+    return _Reading(problem).lowered()
 
 
 class _Reading:

@@ -15,15 +15,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import reduce
 
 from knowledge.compiler.ir.expressions import Node, UnwritableError
 from knowledge.compiler.ir.index import Axis, Data, Index, Quotient, Remainder, along, linear, number
+from knowledge.compiler.ir.kept import kept
 from knowledge.compiler.ir.nodes import Element, Value, Values, reads
 from knowledge.compiler.ir.rewriting import Inliner
 from knowledge.compiler.lower.front import traced
 from knowledge.compiler.lower.lowering import base_name
-from knowledge.compiler.problem import ByContent, Problem, Tensor
+from knowledge.compiler.problem import Problem, Tensor
 from knowledge.compiler.schedule.attention.masks import Band, band_of
 
 SCORE = "s"
@@ -128,25 +129,15 @@ class _Weights:
     safe: bool
 
 
+@kept(16)
 def attention_of(problem: Problem) -> Attention:
     """The problem as one attention, on a GPU `grouped`. Raises `UnwritableError` where it is none that has a place."""
-    found = _found(ByContent.of(problem))
-    if isinstance(found, str):
-        raise UnwritableError(found)
-    return found
-
-
-@lru_cache(maxsize=16)
-def _found(key: ByContent) -> Attention | str:
-    names = [base_name(op.target) for op in key.problem.ops]
+    names = [base_name(op.target) for op in problem.ops]
     spelled = "softmax" in " ".join(names) or names.count("exp")
     if "scaled_dot_product_attention" not in names and not (spelled and len(names) > 2):
-        return "a forward without attention"
-    try:
-        made = _Search(key.problem).result()
-    except UnwritableError as failure:
-        return str(failure)
-    return grouped(made) if key.problem.on_gpu else made
+        raise UnwritableError("a forward without attention")
+    made = _Search(problem).result()
+    return grouped(made) if problem.on_gpu else made
 
 
 def _require(holds: bool, what: str) -> None:

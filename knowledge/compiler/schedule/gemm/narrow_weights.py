@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from math import ceil, inf
 
 from knowledge.compiler.emit import cuda_frame as frame
@@ -23,6 +22,7 @@ from knowledge.compiler.emit.spelling import Named, Statements, Views, spelled
 from knowledge.compiler.ir.dtypes import BYTES, HALVES
 from knowledge.compiler.ir.expressions import Node, UnwritableError
 from knowledge.compiler.ir.index import Axis, Data, Index, along, number
+from knowledge.compiler.ir.kept import kept
 from knowledge.compiler.ir.nodes import Element, elements, reads
 from knowledge.compiler.kernels.source import load
 from knowledge.compiler.lower.front import traced
@@ -30,7 +30,7 @@ from knowledge.compiler.lower.lowering import Lowered
 from knowledge.compiler.passes.fusion import fused
 from knowledge.compiler.passes.loops import Nest, count, indices_of, nest_of
 from knowledge.compiler.plan import Decline, Move, Plan
-from knowledge.compiler.problem import ByContent, Device, Problem, Tensor
+from knowledge.compiler.problem import Device, Problem, Tensor
 from knowledge.compiler.schedule.gemm.narrow_pairs import Pairs, paired
 
 KERNEL = "gemm_narrow_weights"
@@ -100,18 +100,18 @@ class Narrow:
 def matched(problem: Problem) -> Narrow | None:
     """The forward as such a product; None where it is none."""
     device, tensors = problem.device, [each for each in problem.arguments if isinstance(each, Tensor)]
-    few = problem.on_gpu and device.architecture and device.shared_bytes >= 96 << 10 and not problem.others
+    few = problem.on_gpu and device.has.mma and device.shared_bytes >= 96 << 10 and not problem.others
     narrow = any(BYTES[each.dtype] == 1 or each.dtype == "int32" for each in tensors)
-    return _matched(ByContent.of(problem)) if few and narrow else None
+    return _matched(problem) if few and narrow else None
 
 
-@lru_cache(maxsize=8)
-def _matched(key: ByContent) -> Narrow | None:
+@kept(8)
+def _matched(problem: Problem) -> Narrow | None:
     try:
-        lowered = traced(key.problem)
+        lowered = traced(problem)
     except UnwritableError:
         return None
-    kernels = fused(key.problem, lowered, worth=inf).kernels
+    kernels = fused(problem, lowered, worth=inf).kernels
     if len(kernels) != 1:
         return None
     nest = nest_of(kernels[0], lowered.graph)

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from itertools import chain
 
 from harness.nouns.aten import ALIASING, of_kinds
@@ -22,6 +21,7 @@ from knowledge.compiler.emit.elements import literal
 from knowledge.compiler.emit.source_text import identifiers
 from knowledge.compiler.ir.expressions import Node, UnwritableError
 from knowledge.compiler.ir.index import Axis, Index, along, axes, linear
+from knowledge.compiler.ir.kept import kept
 from knowledge.compiler.ir.nodes import Element, Value, elements, reads
 from knowledge.compiler.ir.primitives import PRIMITIVES
 from knowledge.compiler.ir.rewriting import Inliner, Loops
@@ -29,7 +29,7 @@ from knowledge.compiler.lower.contracting import CONTRACTING
 from knowledge.compiler.lower.einsum import EINSUM
 from knowledge.compiler.lower.front import traced
 from knowledge.compiler.lower.lowering import aliases, base_name
-from knowledge.compiler.problem import ByContent, Problem, Ref, Scalar, Tensor
+from knowledge.compiler.problem import Problem, Ref, Scalar, Tensor
 from knowledge.compiler.schedule.gemm import form as gemm_form
 from knowledge.compiler.schedule.gemm.form import BYTES, SCALAR_PREFIX, Form, Second, Triangle, UncoveredError
 
@@ -205,12 +205,12 @@ def form_of(problem: Problem) -> Form:
         raise UncoveredError("the forward holds no matrix product.")
     if any(argument.numel == 0 for argument in problem.arguments if not isinstance(argument, Scalar)):
         raise UncoveredError("the GEMM recipe does not cover empty tensors.")
-    return _formed(ByContent.of(problem))
+    return _formed(problem)
 
 
-@lru_cache(maxsize=32)
-def _formed(key: ByContent) -> Form:
-    return _Found(key.problem).form()
+@kept(32)
+def _formed(problem: Problem) -> Form:
+    return _Found(problem).form()
 
 
 class _Found:

@@ -62,7 +62,7 @@ TILES = (
 def matches(problem: Problem, nest: Nest, graph: Values) -> Contraction | None:
     """The nest as a product that pays on tensor cores; None where the loops write it."""
     device = problem.device
-    if not device.architecture or device.shared_bytes < 96 << 10 or not nest.stores:
+    if not device.has.mma or device.shared_bytes < 96 << 10 or not nest.stores:
         return None
     made = contraction(nest, graph)
     if made is None or not all(each.dtype in ELEMENTS for each in (made.total, made.left, made.right)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import prod
 
 from knowledge.compiler.emit import source_text
@@ -15,6 +15,7 @@ from knowledge.compiler.emit.source_text import SCALAR_TYPES, identifiers, tenso
 from knowledge.compiler.emit.spelling import Views
 from knowledge.compiler.ir.dtypes import BYTES
 from knowledge.compiler.ir.expressions import UnwritableError
+from knowledge.compiler.ir.kept import kept
 from knowledge.compiler.ir.nodes import Element, Values, elements
 from knowledge.compiler.ir.sizes import FLOOR
 from knowledge.compiler.ir.verify import verify
@@ -25,7 +26,7 @@ from knowledge.compiler.passes.loops import Nest, count
 from knowledge.compiler.passes.pooling import pooled
 from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import PRODUCTS, Decline, Move, Plan
-from knowledge.compiler.problem import ByContent, Problem, Scalar, Tensor
+from knowledge.compiler.problem import Problem, Scalar, Tensor
 from knowledge.compiler.schedule.loops import cpu, cuda, sorting, stepped
 from knowledge.compiler.schedule.loops import cpu as cpu_source
 from knowledge.compiler.schedule.loops import launches as launching
@@ -55,22 +56,22 @@ def compiled(problem: Problem, chunk: int = 0) -> Compiled:
 
     Raises `UnwritableError` naming what has no place in the IR.
     """
-    return _compiled(ByContent.of(problem), chunk)
+    return _compiled(problem, chunk)
 
 
-@lru_cache(maxsize=8)
-def _compiled(key: ByContent, chunk: int) -> Compiled:
-    lowered = staged(key.problem)
+@kept(8)
+def _compiled(problem: Problem, chunk: int) -> Compiled:
+    lowered = staged(problem)
     lowered = chunked(lowered, chunk) if chunk else lowered
     verify(node for _, node in lowered.outputs)
-    made = fused(key.problem, lowered)
-    if key.problem.on_gpu:
-        made = pooled(made, lowered.graph, {each.name for each in key.problem.outputs})
-    nests, loops = laid_out(made, lowered.graph, key.problem.on_gpu)
+    made = fused(problem, lowered)
+    if problem.on_gpu:
+        made = pooled(made, lowered.graph, {each.name for each in problem.outputs})
+    nests, loops = laid_out(made, lowered.graph, problem.on_gpu)
     for nest in nests:
         if nest.sorts:
             sorting.check(nest)
-        if nest.stepped and key.problem.on_gpu and sorting.long(nest):
+        if nest.stepped and problem.on_gpu and sorting.long(nest):
             raise UnwritableError("a sort of more than a block's elements in a loop over steps")
     return Compiled(lowered.graph, made, nests, loops)
 

@@ -8,14 +8,14 @@ numbers stay apart: their sum would lose the digits of a small loss among large 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from knowledge.compiler.ir.dtypes import HALVES
 from knowledge.compiler.ir.expressions import UnwritableError
+from knowledge.compiler.ir.kept import kept
 from knowledge.compiler.ir.strides import packed_strides
 from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, base_name, reads
 from knowledge.compiler.plan import Plan
-from knowledge.compiler.problem import Argument, ByContent, DTypeArg, Op, Problem, Ref, Tensor
+from knowledge.compiler.problem import Argument, DTypeArg, Op, Problem, Ref, Tensor
 from knowledge.compiler.schedule.loops.recipe import LoopsRecipe
 from knowledge.compiler.schedule.parts.stages import Stage, Stages, StagesRecipe
 from knowledge.compiler.schedule.rows.recipe import RowRecipe
@@ -36,16 +36,15 @@ class RowLossRecipe(StagesRecipe):
 
     def stages(self, problem: Problem) -> Stages:
         """Both parts. Raises `UnwritableError` where the forward has no such loss."""
-        return _stages(ByContent.of(problem))
+        return _stages(problem)
 
     def nbytes(self, problem: Problem) -> int | None:
         """No number that loops are compared by: they read the same rows more slowly."""
         return None
 
 
-@lru_cache(maxsize=8)
-def _stages(key: ByContent) -> Stages:
-    problem = key.problem
+@kept(8)
+def _stages(problem: Problem) -> Stages:
     losses = [op for op in problem.ops if base_name(op.target) == "cross_entropy_loss"]
     if not problem.on_gpu or problem.others or len(losses) != 1:
         raise UnwritableError("a forward without one loss of long rows on a GPU")

@@ -8,18 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from harness.nouns.aten import of_kinds
 from knowledge.compiler.emit import source_text
 from knowledge.compiler.emit.source_text import identifiers, integers
 from knowledge.compiler.ir.dtypes import BYTES, DLPACK
 from knowledge.compiler.ir.expressions import UnwritableError
+from knowledge.compiler.ir.kept import kept
 from knowledge.compiler.ir.strides import packed_strides
 from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, aliases, base_name, reads
 from knowledge.compiler.lower.rolling import refs
 from knowledge.compiler.plan import PLAN_MARK, RANK, Decline, Move, Plan, Recipe, settled
-from knowledge.compiler.problem import ByContent, Op, Problem, Ref, Scalar, Tensor
+from knowledge.compiler.problem import Op, Problem, Ref, Scalar, Tensor
 
 # Operations that one part may take in: what is longer costs seconds to cut.
 LONGEST = 24
@@ -50,14 +50,10 @@ class Stages:
     between: tuple[Tensor, ...]
 
 
+@kept(8)
 def stages_of(problem: Problem, recipes: tuple[Recipe, ...]) -> Stages:
     """The parts of a forward, at least two. Raises `UnwritableError` saying which operation no recipe can write."""
-    return _stages(ByContent.of(problem), recipes)
-
-
-@lru_cache(maxsize=8)
-def _stages(key: ByContent, recipes: tuple[Recipe, ...]) -> Stages:
-    cut = _Cut(key.problem)
+    cut = _Cut(problem)
     parts, start = [], 0
     while start < len(cut.ops):
         part, start = _longest(cut, start, recipes)
@@ -218,8 +214,7 @@ def _buffer(value: Tensor, *, packed: bool) -> Tensor:
 _MARK = re.compile(r"// (?:begin|end) \w+")
 _DEFINED = re.compile(r"#define (\w+)")
 
-BUFFER = {
-    "cpu": """\
+BUFFER = """\
 // A tensor between two parts.
 struct Between {
   DLTensor tensor;
@@ -230,8 +225,8 @@ struct Between {
   Between(Between const&) = delete;
   ~Between() { std::free(tensor.data); }
 };
-""",
-    "cuda": """\
+"""
+BUFFER_ON_GPU = """\
 // A tensor between two parts, from the caller's allocator, which hands it out again in the order of the stream.
 struct Between {
   tvm::ffi::Tensor held;
@@ -242,9 +237,8 @@ struct Between {
         tensor{held.data_ptr(), device, ndim, type, shape, strides, 0} {}
   Between(Between const&) = delete;
 };
-""",
-}
-HEADERS = {"cpu": ("cstdlib",), "cuda": ("cuda_runtime.h", "tvm/ffi/extra/c_env_api.h")}
+"""
+HEADERS, HEADERS_ON_GPU = ("cstdlib",), ("cuda_runtime.h", "tvm/ffi/extra/c_env_api.h")
 
 
 class StagesRecipe:
@@ -300,15 +294,14 @@ class StagesRecipe:
         ]
         parts = [part(text, number) for number, text in enumerate(texts, 1)]
         head = [f"// {len(parts)} kernels, one after the other; what passes between them lies in memory of their own."]
+        buffer = BUFFER_ON_GPU if problem.on_gpu else BUFFER
         entry = [*_entry(problem, stages), "TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);", ""]
-        return "\n".join(
-            [*head, plan.comment(), *include_lines(problem, texts), "", *parts, BUFFER[problem.target], *entry]
-        )
+        return "\n".join([*head, plan.comment(), *include_lines(problem, texts), "", *parts, buffer, *entry])
 
 
 def include_lines(problem: Problem, texts: list[str]) -> list[str]:
     """What some kernels in one file include, and what holds them together does."""
-    own = [f"#include <{header}>" for header in HEADERS[problem.target]]
+    own = [f"#include <{header}>" for header in (HEADERS_ON_GPU if problem.on_gpu else HEADERS)]
     return list(
         dict.fromkeys([*own, *(line for text in texts for line in text.splitlines() if line.startswith("#include "))])
     )
