@@ -9,7 +9,7 @@ import pytest
 import torch
 import tvm_ffi
 from goldens import Golden
-from traced import Compiler, assert_close, joined
+from traced import Compiler, assert_close, joined, trace
 
 from harness.isolation.tiers import resolve_tier
 from harness.nouns.candidate import Candidate
@@ -17,7 +17,10 @@ from harness.nouns.task import Signature, TensorSpec
 from harness.sanitize.host import sanitize_on_host
 from harness.screen.source import screen_source
 from harness.targets.cpu import CpuTarget
-from knowledge.compiler.kernels.source import PROCESSOR, load, names
+from knowledge.compiler.kernels.source import PROCESSOR
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.schedule.attention.recipe import AttentionRecipe
+from knowledge.compiler.search.exemplars import load, names
 
 NAMES = tuple(name for name in names() if load(name).architecture == PROCESSOR)
 PRODUCTS = ("cpu_gemm", "cpu_gemm_plain")
@@ -40,6 +43,11 @@ INFINITY, NAN = float("inf"), float("nan")
 
 def source(name: str, extents: tuple[int, ...], way: str) -> str:
     """The exemplar for other extents; an operand marked T lies transposed in memory."""
+    if name == "cpu_attention":
+        problem, recipe = trace(attended, *operands(extents, way)), AttentionRecipe()
+        plan = recipe.first_plan(problem)
+        assert isinstance(plan, Plan)
+        return recipe.render(problem, plan)
     kernel = load(name)
     sizes = iter(extents)
     text = EXTENT.sub(
@@ -63,6 +71,10 @@ def operands(extents: tuple[int, ...], way: str) -> list[torch.Tensor]:
     m, n, k = extents
     a, b = torch.randn(m, k, generator=drawn), torch.randn(k, n, generator=drawn)
     return [a, b] if way == "NN" else [a.T.contiguous().T, b.T.contiguous().T]
+
+
+def attended(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, scale=0.125)
 
 
 def expected(name: str, given: list[torch.Tensor]) -> torch.Tensor:

@@ -19,9 +19,9 @@ from torch import Tensor
 from torch.nn import functional
 from traced import MACHINE, trace
 
+from knowledge.compiler.kernels.source import load, names
 from knowledge.compiler.plan import Draft, Plan, Recipe
 from knowledge.compiler.problem import Device, Problem
-from knowledge.compiler.search.exemplars import load, names
 from knowledge.compiler.search.first import first_draft
 from knowledge.compiler.search.recipes import recipes, recipes_for
 

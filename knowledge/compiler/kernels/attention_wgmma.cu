@@ -31,28 +31,6 @@ namespace attending {
 using namespace cute;
 
 // begin problem
-using T = bfloat16_t;               // or half_t
-// _sizes: as in attention.cu
-using StridesO = Stride<Int<128>, _1>;  // of a row, and of a column
-
-// Where an operand's heads are: its first element, and up to two coordinates' extents and steps beside that of a row.
-struct Spread {
-  int64_t first, row;
-  int extents[2];
-  int64_t steps[2];
-};
-constexpr Spread SpreadQ{0, 128, {4, 32}, {16777216, 524288}};
-constexpr Spread SpreadK{0, 128, {4, 32}, {16777216, 524288}};
-constexpr Spread SpreadV{0, 128, {4, 32}, {16777216, 524288}};
-
-// A head's coordinates, and where its rows of the result begin.
-struct Places {
-  int q[2], k[2], v[2];
-  int64_t o;
-};
-CUTE_HOST_DEVICE Places places_of(int head) {
-  return {{head / 32, head % 32}, {head / 32, head % 32}, {head / 32, head % 32}, int64_t(head) * 524288};
-}
 // end problem
 
 // begin knobs
@@ -472,10 +450,4 @@ void launch(T const* Q, T const* K, T const* V, T* O, DLDevice device) {
 }  // namespace attending
 
 // begin entry
-void run(tvm::ffi::TensorView Q, tvm::ffi::TensorView K, tvm::ffi::TensorView V, tvm::ffi::TensorView O) {
-  using namespace attending;
-  launch(data(Q, "Q", 8), data(K, "K", 8), data(V, "V", 8), data(O, "O", 2), O.device());
-}
-
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
 // end entry

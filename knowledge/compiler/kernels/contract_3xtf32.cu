@@ -22,15 +22,6 @@
 // _interface: as in pointwise.cu
 // end includes
 
-using namespace cute;
-
-namespace kernels {
-
-// begin knobs
-constexpr int kThreads = 256;  // a block of `prepare`
-using Index = int;
-// end knobs
-
 // begin steps
 namespace contract {
 using T = float;
@@ -297,83 +288,3 @@ void launch(P const& p, char* held, cudaStream_t stream) {
 }
 }  // namespace contract
 // end engine
-
-// begin kernel
-// begin _contract
-// What to contract: the operands' elements by batch, m, n and k, and where a sum goes.
-struct Contract0 {
-  float const* pX;
-  float const* pWeight;
-  float* pOut;
-  static constexpr int M = 128, N = 50176, K = 576, Batches = 1;
-  static constexpr bool Spares = false;  // steps that one of the operands misses
-  using BLK_M = Int<128>;
-  using BLK_N = Int<128>;
-// end _contract
-  using WARP_M = Int<32>;
-  using WARP_N = Int<64>;
-  static constexpr int Stages = 4, MinBlocks = 1;
-  static constexpr int Products = 3;  // of float32; 1 is plain TF32
-  static constexpr bool Packs = true, k_major = false;  // of the left operand, and of the right one
-  static constexpr int StrideA = 0, CopyRight = 1, Columns = 4;  // neighbours copied, and stored
-  static constexpr int Apart = 3136;  // of the k's of a tile; 0: each has a step of its own
-  // Where a row of the right operand begins; a k adds its step to it and to its place. Not kept: nothing is inside.
-  struct Row {
-    float const* from;
-    int at0, at1;
-    bool kept;
-  };
-  CUTE_DEVICE float const* right_start() const { return pX; }
-  CUTE_DEVICE float const* left_start(int) const { return pWeight; }
-// begin _image
-  CUTE_DEVICE float left(int, int m, int k) const {
-    int const channel = k / 144 * 16 + k % 16, tap = k / 16 % 9;
-    return pWeight[m * 576 + channel * 9 + tap];
-  }
-  CUTE_DEVICE Row row(int, int n) const {
-    int const image = n / 3136, row = n / 56 % 56, column = n % 56;
-    return {pX + (image * 200704 + row * 56 + column - 57), row - 1, column - 1, n < N};
-  }
-  CUTE_DEVICE int4 step(int k) const {
-    int const channel = k / 144 * 16 + k % 16, row = k / 48 % 3, column = k / 16 % 3;
-    return make_int4(channel * 3136 + row * 56 + column, row, column, 0);
-  }
-  CUTE_DEVICE static bool inside(Row const& row, int4 const& step) {
-    return row.kept && uint32_t(row.at0 + step.y) < 56 && uint32_t(row.at1 + step.z) < 56;
-  }
-  CUTE_DEVICE void store(int, int m, int n, float const (&x)[4]) const {
-    int const image = n / 3136, place = n % 3136;
-    *reinterpret_cast<float4*>(pOut + (image * 401408 + m * 3136 + place)) = make_float4(x[0], x[1], x[2], x[3]);
-  }
-};
-// end kernel
-
-// require: as in pointwise.cu
-
-// launched: as in pointwise.cu
-// end _image
-
-}  // namespace kernels
-
-using namespace kernels;
-
-// begin entry
-void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Weight, tvm::ffi::TensorView Out) {
-// begin _entry
-  require(X, "X", {16, 64, 56, 56}, {200704, 3136, 56, 1}, kDLFloat, 32);
-  require(Weight, "Weight", {128, 64, 3, 3}, {576, 9, 3, 1}, kDLFloat, 32);
-  require(Out, "Out", {16, 128, 56, 56}, {401408, 3136, 56, 1}, kDLFloat, 32);
-
-  cudaStream_t const stream = stream_of(Out);
-  auto* const pOut = static_cast<float*>(Out.data_ptr());
-// end _entry
-  contract::check_aligned(pOut);
-  auto const* const pX = static_cast<float const*>(X.data_ptr());
-  Contract0 const p{pX, static_cast<float const*>(Weight.data_ptr()), pOut};
-  auto const held = tvm::ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, {contract::HeldBytes<Contract0>},
-                                                   DLDataType{kDLUInt, 8, 1}, Out.device());
-  contract::launch(p, static_cast<char*>(held.data_ptr()), stream);
-  launched();
-}
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
-// end entry

@@ -28,12 +28,6 @@
 // _interface: as in pointwise.cu
 // end includes
 
-using namespace cute;
-
-namespace kernels {
-
-// knobs: as in contract_3xtf32.cu
-
 // begin engine
 namespace background {
 using T = float;
@@ -381,35 +375,3 @@ contract(P const p, T const* __restrict__ packed, int4 const* __restrict__ steps
 }
 }  // namespace background
 // end engine
-
-// begin kernel
-// _contract: as in contract_3xtf32.cu
-  static constexpr int Stages = 3, Blocks = 132;  // at once: the multiprocessors
-  static constexpr int Products = 3;  // of float32; 1 is plain TF32
-  static constexpr int Columns = 4;  // neighbours stored
-  static constexpr int Apart = 3136;  // of 16 k's that are inside or not together; 0: each has a step of its own
-  // Where a row of the right operand begins; a k adds its step to it and to its place. Not kept: nothing is inside.
-  struct Row {
-    float const* from;
-    int at0, at1;
-    bool kept;
-  };
-// _image: as in contract_3xtf32.cu
-
-}  // namespace kernels
-
-using namespace kernels;
-
-// begin entry
-void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Weight, tvm::ffi::TensorView Out) {
-// _entry: as in contract_3xtf32.cu
-  background::check_aligned(pOut);
-  auto const* const pX = static_cast<float const*>(X.data_ptr());
-  Contract0 const p{pX, static_cast<float const*>(Weight.data_ptr()), pOut};
-  auto const held = tvm::ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, {background::HeldBytes<Contract0>},
-                                                   DLDataType{kDLUInt, 8, 1}, Out.device());
-  background::launch(p, static_cast<char*>(held.data_ptr()), stream);
-  launched();
-}
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
-// end entry

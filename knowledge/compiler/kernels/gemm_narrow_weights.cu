@@ -119,36 +119,6 @@ CUTE_DEVICE uint32_t integers(uint32_t word, int at) {
 // end arithmetic
 
 // begin kernel
-// What to multiply: 16 neighbouring k's of a row of W, as they lie in memory and as they are multiplied.
-struct Weights {
-  int8_t const* pWeight;
-  bfloat16_t const* pScale;
-  bfloat16_t const* pX;
-  bfloat16_t* pOut;
-  using T = bfloat16_t;
-  static constexpr int M = 16, N = 11008, K = 4096;
-  struct Raw {
-    Held<int8_t, 16> rWeight;
-    bfloat16_t rScale;
-  };
-  CUTE_DEVICE Raw raw(int n, int k) const {
-    return {Held<int8_t, 16>::of(pWeight + (n * 4096 + k)), pScale[n]};
-  }
-  // Which of the 16 k's the halves of the 8 registers hold.
-  CUTE_DEVICE static constexpr int order(int j) { return j / 4 * 4 + j % 4 / 2 + j % 2 * 2; }
-  CUTE_DEVICE void weights(Raw const& raw, int, int, uint32_t (&w)[8]) const {
-    UNROLL
-    for (int j = 0; j < 8; ++j) {
-      w[j] = mul<T>(integers<T, 8, true, 0>(raw.rWeight.words.lane[j / 2], j % 2 * 8), both(raw.rScale));
-    }
-  }
-  CUTE_DEVICE T const* row(int m, int k) const { return pX + (m * 4096 + k); }
-  CUTE_DEVICE void store(int m, int n, float x) const {
-    Tensor mOut = make_tensor(make_gmem_ptr(pOut),  // (M,N)
-        Layout<Shape<Int<16>, Int<11008>>, Stride<Int<11008>, _1>>{});
-    mOut(m, n) = T(x);
-  }
-};
 // end kernel
 
 // begin engine
@@ -311,21 +281,4 @@ void launch(P const& p, cudaStream_t stream) {
 using namespace kernels;
 
 // begin entry
-void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Weight, tvm::ffi::TensorView Scale, tvm::ffi::TensorView Out) {
-  require(X, "X", {16, 4096}, {4096, 1}, kDLBfloat, 16);
-  require(Weight, "Weight", {11008, 4096}, {4096, 1}, kDLInt, 8);
-  require(Scale, "Scale", {11008}, {1}, kDLBfloat, 16);
-  require(Out, "Out", {16, 11008}, {11008, 1}, kDLBfloat, 16);
-
-  cudaStream_t const stream = stream_of(Out);
-  auto const* pX = static_cast<bfloat16_t const*>(X.data_ptr());
-  auto const* pWeight = static_cast<int8_t const*>(Weight.data_ptr());
-  auto const* pScale = static_cast<bfloat16_t const*>(Scale.data_ptr());
-  auto* pOut = static_cast<bfloat16_t*>(Out.data_ptr());
-  check_aligned(pX);
-  check_aligned(pWeight);
-  launch(Weights{pWeight, pScale, pX, pOut}, stream);
-  launched();
-}
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
 // end entry

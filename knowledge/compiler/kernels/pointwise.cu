@@ -36,11 +36,6 @@ using namespace cute;
 namespace kernels {
 
 // begin knobs
-constexpr int kThreads = 128;  // a block
-constexpr int kPacks = 1;  // packs in flight a thread
-constexpr int kVector = 4;  // elements a pack
-[[maybe_unused]] constexpr bool kOnce = false;  // its data leaves the caches first
-using Index = int;
 // end knobs
 
 // begin access
@@ -99,53 +94,9 @@ bool aligned(T const*... start) {
 // end access
 
 // begin arithmetic
-namespace math {
-// 1 / y for y >= 1, to one unit of the last place (beyond 2^126, where it is denormal, to four).
-__device__ inline float reciprocal(float y) {
-  float result;
-  asm("rcp.approx.f32 %0, %1;" : "=f"(result) : "f"(y));
-  return result;
-}
-}  // namespace math
-
-__device__ inline void element(float rX, float& rOut) {
-  float const v1 = -rX;  // aten.sigmoid
-  float const v2 = std::exp(v1);  // aten.sigmoid
-  float const v3 = 1.0f + v2;  // aten.sigmoid
-  float const v4 = math::reciprocal(v3);  // aten.sigmoid
-  float const v5 = rX * v4;  // aten.mul.Tensor
-  rOut = v5;
-}
 // end arithmetic
 
 // begin kernel
-template <int V>
-__global__ void __launch_bounds__(kThreads) pointwise(float const* pX, float* pOut) {
-  Tensor mX = make_tensor(make_gmem_ptr(packs<V>(pX)),  // (1610612736/V)
-      Layout<Shape<Int<1610612736 / V>>, Stride<_1>>{});
-  Tensor mOut = make_tensor(make_gmem_ptr(packs<V>(pOut)),  // (1610612736/V)
-      Layout<Shape<Int<1610612736 / V>>, Stride<_1>>{});
-  Index const kCount = Index(1610612736 / V);  // packs
-  Index const first = Index(blockIdx.x) * (kThreads * kPacks) + threadIdx.x;
-  Pack<float, V> rX[kPacks];
-  UNROLL
-  for (int u = 0; u < kPacks; ++u) {
-    Index const i = first + u * kThreads;
-    if (i < kCount) {
-      rX[u] = load<kOnce>(&mX(i));
-    }
-  }
-  UNROLL
-  for (int u = 0; u < kPacks; ++u) {
-    Index const i = first + u * kThreads;
-    if (i < kCount) {
-      Pack<float, V> rOut;
-      UNROLL
-      for (int k = 0; k < V; ++k) { element(rX[u].lane[k], rOut.lane[k]); }
-      store<kOnce>(&mOut(i), rOut);
-    }
-  }
-}
 // end kernel
 
 // begin require
@@ -179,19 +130,4 @@ void launched() {
 using namespace kernels;
 
 // begin entry
-void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Out) {
-  require(X, "X", {4096, 393216}, {393216, 1}, kDLFloat, 32);
-  require(Out, "Out", {4096, 393216}, {393216, 1}, kDLFloat, 32);
-
-  cudaStream_t const stream = stream_of(Out);
-  auto const* pX = static_cast<float const*>(X.data_ptr());
-  auto* pOut = static_cast<float*>(Out.data_ptr());
-  if (aligned<kVector>(pX, pOut)) {
-    pointwise<kVector><<<402653183 / (kThreads * kPacks) + 1, kThreads, 0, stream>>>(pX, pOut);
-  } else {
-    pointwise<1><<<1610612735 / (kThreads * kPacks) + 1, kThreads, 0, stream>>>(pX, pOut);
-  }
-  launched();
-}
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
 // end entry

@@ -5,8 +5,8 @@ sentence on what the kernel computes; its indented lines are facts, `//   name: 
 
 What several kernels share is written once: a line `// NAME: as in FILE.cu` stands for that section of the other kernel,
 and is loaded as the section itself. Where the name begins with `_` the section is no recipe's: it is loaded without its
-marks. Sections without a line are a recipe's to fill: `search/exemplars.py` has the whole kernel. Kernels for a GPU are
-`.cu` files, those for the processor `.cpp`.
+marks. Sections without a line are a recipe's to fill, and files without an entry are sections for another's frame:
+`search/exemplars.py` has the whole kernel. Kernels for a GPU are `.cu` files, those for the processor `.cpp`.
 """
 
 from __future__ import annotations

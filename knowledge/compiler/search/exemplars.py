@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
+from harness.nouns.device_facts import Capabilities
 from knowledge.compiler.ir.strides import packed_strides
 from knowledge.compiler.kernels import source
 from knowledge.compiler.kernels.source import Exemplar
 from knowledge.compiler.plan import Plan
 from knowledge.compiler.problem import Argument, Device, Op, Problem, Ref, Tensor
-from knowledge.compiler.search.recipes import SINGLE
+from knowledge.compiler.search.recipes import recipes
 
 # For each class of operation what a prompt shows, the best that runs first and the plainest last. What has no class
 # mostly reduces or streams: on a processor one kernel shows both, on a GPU there is no room for one that reduces.
@@ -22,13 +23,17 @@ _REPRESENTATIVES: Mapping[str, tuple[str, ...]] = {
     "other": ("pointwise", "cpu_softmax"),
 }
 
+_HOPPER = Capabilities(mma=True, clusters=True, wgmma=True, max_cluster=16)
+_H200 = Device(multiprocessors=132, shared_bytes=227 << 10, l2_bytes=50 << 20, capabilities=_HOPPER)
+
 
 @dataclass(frozen=True)
 class _Written:
-    """A plan of a recipe for some operations in float32, and the header of the kernel that comes of it.
+    """A plan of a recipe for some operations on a device, and the header of the kernel that comes of it.
 
-    Strings among `ops` name an operand; the last tensor of `shapes` is the result. Without a header of its own it has
-    that of the file whose sections the recipe replaces.
+    Strings among `ops` name an operand; the last tensor of `shapes` is the result. All are of type `dtype` where
+    `others` does not name their type. Without a header of its own it has that of the file whose sections the recipe
+    replaces, and the comments on that file's knobs.
     """
 
     recipe: str
@@ -36,9 +41,34 @@ class _Written:
     shapes: dict[str, tuple[int, ...]]
     ops: tuple[tuple[str, tuple[int, ...], tuple[Argument, ...]], ...]
     header: str = ""
+    device: Device = _H200
+    dtype: str = "float32"
+    others: Mapping[str, str] = field(default_factory=dict)
 
+
+_IMAGES, _FILTERS, _CONVOLVED = (16, 64, 56, 56), (128, 64, 3, 3), (16, 128, 56, 56)
+_CONVOLUTION: dict[str, tuple[int, ...]] = {"X": _IMAGES, "Weight": _FILTERS, "Out": _CONVOLVED}
+_CONVOLVING = (("conv2d.default", _CONVOLVED, ("X", "Weight", None, (1, 1), (1, 1))),)
+_HEADS = (4, 32, 4096, 128)
+_ATTENTION: dict[str, tuple[int, ...]] = dict.fromkeys("QKVO", _HEADS)
+_ATTENDING = (("scaled_dot_product_attention.default", _HEADS, ("Q", "K", "V")),)
 
 _WRITTEN = {
+    "attention": _Written(
+        "attention", {"blocks": 1, "keys": 64, "rows": 16, "splits": 1, "stages": 2, "warps": 8}, _ATTENTION,
+        _ATTENDING, dtype="bfloat16",
+    ),
+    "attention_wgmma": _Written(
+        "attention", {"group": 1, "kernel": "attention_wgmma", "keys": 128, "stages": 2, "turn": 1, "warpgroups": 2},
+        _ATTENTION, _ATTENDING, dtype="bfloat16",
+    ),
+    "contract_3xtf32": _Written("loops", {"bm": 128, "bn": 128}, _CONVOLUTION, _CONVOLVING),
+    "contract_wgmma": _Written("loops", {}, _CONVOLUTION, _CONVOLVING),
+    "cpu_attention": _Written(
+        "attention", {"keys": 96, "lanes": 16, "rows": 64, "tall": 6, "threads": 1, "wide": 4},
+        dict.fromkeys("QKVO", (8, 512, 64)),
+        (("scaled_dot_product_attention.default", (8, 512, 64), ("Q", "K", "V")),), device=Device(),
+    ),
     "diag": _Written(
         "pointwise", {"vector": 1}, {"Diagonal": (4096,), "X": (4096, 4096), "Out": (4096, 4096)},
         (("unsqueeze.default", (4096, 1), ("Diagonal", 1)), ("mul.Tensor", (4096, 4096), ("unsqueeze", "X"))), """
@@ -66,6 +96,14 @@ _WRITTEN = {
 //   error: normalized L2 3.3e-8 against float64, eager PyTorch 5.2e-8; sums of 64 packs in float, all above in double
 """,
     ),
+    "gemm_narrow_weights": _Written(
+        "narrow weights", {"blocks": 6, "depth": 2, "shared": 0, "tiles": 1, "warps": 8},
+        {"X": (16, 4096), "Weight": (11008, 4096), "Scale": (11008,), "Out": (16, 11008)},
+        (
+            ("_to_copy.default", (11008, 4096), ("Weight",)), ("unsqueeze.default", (11008, 1), ("Scale", 1)),
+            ("mul.Tensor", (11008, 4096), ("_to_copy", "unsqueeze")), ("linear.default", (16, 11008), ("X", "mul")),
+        ), dtype="bfloat16", others={"Weight": "int8"},
+    ),
     "layer_norm": _Written(
         "rows", {"group": 256, "items": 16, "keep": 1, "vector": 1},
         {"X": (8192, 4096), "Weight": (4096,), "Bias": (4096,), "Out": (8192, 4096)},
@@ -77,6 +115,10 @@ _WRITTEN = {
 //   layouts: mX, mOut (C/V,R):(1,C/V), mWeight, mBias (C/V,R):(1,0) over packs of V neighbours; C = 4096, R = 8192
 //   tile: one row for a block of 256 threads, 16 elements in each thread's registers
 //   shared memory: 2 turns x 8 warps x 8 bytes for each of the two sums = 256 bytes""",
+    ),
+    "pointwise": _Written(
+        "pointwise", {"exact": 1, "vector": 1}, {"X": (4096, 393_216), "Out": (4096, 393_216)},
+        (("sigmoid.default", (4096, 393_216), ("X",)), ("mul.Tensor", (4096, 393_216), ("X", "sigmoid"))),
     ),
     "rms_norm": _Written(
         "rows", {"group": 256, "items": 16, "keep": 1, "vector": 1},
@@ -129,27 +171,36 @@ def representative(op_class: str, architecture: str, *, plain: bool = False) -> 
     return running[-1 if plain else 0] if running else None
 
 
-@cache
-def _rendered(name: str) -> Exemplar:
-    """What the recipe writes, under a header that tells what is special about it."""
+def plain(name: str) -> Exemplar:
+    """What a recipe writes, with its own header and knobs."""
     written = _WRITTEN[name]
-    *inputs, output = (_tensor(tensor, shape) for tensor, shape in written.shapes.items())
+
+    def tensor(of: str, shape: tuple[int, ...]) -> Tensor:
+        dtype = written.others.get(of, written.dtype)
+        return Tensor(name=of, shape=shape, strides=packed_strides(shape), dtype=dtype)
+
+    *inputs, output = (tensor(of, shape) for of, shape in written.shapes.items())
     ops = tuple(
         Op(
-            target=f"aten.{target}", results=(_tensor(target.partition(".")[0], shape),),
+            target=f"aten.{target}", results=(tensor(target.partition(".")[0], shape),),
             args=tuple(Ref(ref=each) if isinstance(each, str) else each for each in args),
         )
         for target, shape, args in written.ops
     )  # fmt: skip
     problem = Problem(
-        target="cuda", device=Device(), inputs=tuple(inputs), outputs=(output,), ops=ops,
-        returns=(ops[-1].results[0].name,),
+        target="cuda" if written.device.multiprocessors else "cpu", device=written.device, inputs=tuple(inputs),
+        outputs=(output,), ops=ops, returns=(ops[-1].results[0].name,),
     )  # fmt: skip
-    (recipe,) = (each for each in SINGLE if each.name == written.recipe)
-    text = recipe.render(problem, Plan(recipe.name, written.knobs))
-    header = written.header or source.load(name).section("header")
-    return source.read(name, Exemplar(name, text, "", {}).with_sections(header=header))
+    (recipe,) = (each for each in recipes() if each.name == written.recipe)
+    return Exemplar(name, recipe.render(problem, Plan(recipe.name, written.knobs)), "", {})
 
 
-def _tensor(name: str, shape: tuple[int, ...]) -> Tensor:
-    return Tensor(name=name, shape=shape, strides=packed_strides(shape), dtype="float32")
+@cache
+def _rendered(name: str) -> Exemplar:
+    """The same under a header that tells what is special about it, the knobs explained where a file has them."""
+    sections = {"header": _WRITTEN[name].header}
+    if not sections["header"]:
+        file = source.load(name)
+        own = (each for each in ("header", "knobs") if each in file.sections)
+        sections = {each: told for each in own if (told := file.section(each))}
+    return source.read(name, plain(name).with_sections(**sections))

@@ -98,7 +98,14 @@ using StridesQ = Stride<Int<64>, Int<1>>;
 using StridesK = Stride<Int<64>, Int<1>>;
 using StridesV = Stride<Int<64>, Int<1>>;
 using StridesO = Stride<Int<64>, Int<1>>;
-// cpu_attention: 8 lines
+
+// What else the scores are made of.
+struct Terms {};
+
+// Where a head's operands begin.
+struct Places {
+  int64_t q, k, v, o;
+};
 inline Places places_of([[maybe_unused]] int head) {
   int64_t const i0 = head;
   return {i0 * 4096, i0 * 4096, i0 * 4096, i0 * 4096};

@@ -17,11 +17,22 @@ constexpr bool Windowed = false;    // a row sees the keys from row + First on
 constexpr int First = 0;
 constexpr bool Safe = false;         // a row that sees no key is 0 instead of NaN
 using StridesO = Stride<Int<64>, Int<1>>;
-// attention_wgmma: 7 lines
+
+// Where an operand's heads are: its first element, and up to two coordinates' extents and steps beside that of a row.
+struct Spread {
+  int64_t first, row;
+  int extents[2];
+  int64_t steps[2];
+};
 constexpr Spread SpreadQ{0, 64, {2, 8}, {262144, 32768}};
 constexpr Spread SpreadK{0, 64, {2, 8}, {262144, 32768}};
 constexpr Spread SpreadV{0, 64, {2, 8}, {262144, 32768}};
-// attention_wgmma: 6 lines
+
+// A head's coordinates, and where its rows of the result begin.
+struct Places {
+  int q[2], k[2], v[2];
+  int64_t o;
+};
 CUTE_HOST_DEVICE Places places_of([[maybe_unused]] int head) {
   int64_t const i0 = int64_t(head) / 8;
   int64_t const i1 = int64_t(head) % 8;

@@ -2,10 +2,25 @@
 // conv2d, relu: 1 loop nest.
 //   loops0: 2 x 64 x 16 x 16, sum over 32 x 3 x 3; 1 stored
 // playbook plan: {"knobs": {}, "recipe": "loops"}
-// contract_3xtf32: 26 lines
+// contract_3xtf32: 21 lines
+using namespace cute;
+
+namespace kernels {
+
+// begin knobs
 constexpr int kThreads = 256;  // a block
-// softmax_online: 58 lines
-// softmax_online: 11 lines
+using Index = int;
+// pointwise: 58 lines
+namespace math {
+// The larger one; NaN where either is NaN.
+template <class V> __device__ inline V maximum(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
+template <> __device__ inline float maximum(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+}  // namespace math
+
 namespace contract {
 using T = float;
 using BLK_K = Int<16>;
@@ -93,7 +108,8 @@ struct Arena {
   Arena(int64_t bytes, DLDevice device)
       : held(tvm::ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, {bytes}, DLDataType{kDLUInt, 8, 1}, device)) {}
   char* start() const { return static_cast<char*>(held.data_ptr()); }
-// contract_3xtf32: 34 lines
+};
+// pointwise: 33 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView output) {
   require(a, "a", {2, 32, 16, 16}, {8192, 256, 16, 1}, kDLFloat, 32);
   require(b, "b", {64, 32, 3, 3}, {288, 9, 3, 1}, kDLFloat, 32);

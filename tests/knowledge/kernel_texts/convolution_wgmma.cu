@@ -2,9 +2,15 @@
 // conv2d: 1 loop nest.
 //   loops0: 32 x 128 x 1156, sum over 64; 1 stored
 // playbook plan: {"knobs": {}, "recipe": "loops"}
-// contract_wgmma: 29 lines
+// contract_wgmma: 24 lines
+using namespace cute;
+
+namespace kernels {
+
+// begin knobs
 constexpr int kThreads = 256;  // a block
-// diag: 59 lines
+using Index = int;
+// pointwise: 58 lines
 // contract_wgmma: 359 lines
 // end arithmetic
 
@@ -71,7 +77,8 @@ struct Arena {
   Arena(int64_t bytes, DLDevice device)
       : held(tvm::ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, {bytes}, DLDataType{kDLUInt, 8, 1}, device)) {}
   char* start() const { return static_cast<char*>(held.data_ptr()); }
-// contract_wgmma: 34 lines
+};
+// pointwise: 33 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView output) {
   require(a, "a", {32, 64, 34, 34}, {73984, 1156, 34, 1}, kDLFloat, 32);
   require(b, "b", {128, 64, 1, 1}, {64, 1, 1, 1}, kDLFloat, 32);

@@ -12,7 +12,12 @@ using K = Int<256>;
 using LayoutA = Layout<Shape<M, K, _1>, Stride<Int<256>, _1, _0>>;  // (M,K,L)
 using LayoutB = Layout<Shape<N, K, _1>, Stride<_1, Int<512>, _0>>;  // (N,K,L)
 using LayoutC = Layout<Shape<M, N, _1>, Stride<Int<512>, _1, _0>>;  // (M,N,L)
-// pointwise: 6 lines
+// 1 / y for y >= 1, to one unit of the last place (beyond 2^126, where it is denormal, to four).
+__device__ inline float reciprocal(float y) {
+  float result;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(result) : "f"(y));
+  return result;
+}
 // What follows the product, on one element.
 struct Epilogue {
   CUTE_DEVICE T operator()(float x, [[maybe_unused]] int m, [[maybe_unused]] int n, [[maybe_unused]] int l) const {

@@ -2,8 +2,8 @@
 // playbook plan: {"knobs": {"1.cluster": 1, "1.group": 128, "1.items": 16, "1.keep": 1, "1.rows": 1, "1.vector": 1}, "recipe": "row loss"}
 #include <cuda_runtime.h>
 #include <tvm/ffi/extra/c_env_api.h>
-// layer_norm: 6 lines
-// layer_norm: 7 lines
+// softmax: 6 lines
+// softmax: 7 lines
 #include <tvm/ffi/function.h>
 
 // Along rows: to, amax, sub, exp, sum, log.
@@ -20,16 +20,30 @@ using namespace cute;
 namespace kernels {
 
 constexpr int kGroup = 128;  // threads of a block that share a row
-// layer_norm: 6 lines
+constexpr int kRows = 1;  // rows side by side in a block
+constexpr int kThreads = kGroup * kRows;
+constexpr bool kAcross = false;  // threads side by side take rows, not columns
+constexpr int kCluster = 1;  // blocks that share a row and their shared memory
+constexpr int kShares = 1;  // blocks that share a row
+constexpr int kItems = 16;  // elements of a row in a thread's registers
 [[maybe_unused]] constexpr int kVector = 8;  // elements a pack
 [[maybe_unused]] constexpr bool kOnce = false;  // its data leaves the caches first
 using Index = int;
 
-// layer_norm: 52 lines
+// softmax: 52 lines
 
-// layer_norm: 67 lines
+// softmax: 67 lines
 
-// softmax: 10 lines
+namespace math {
+// The larger one; NaN where either is NaN.
+template <class V> __device__ inline V maximum(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
+template <> __device__ inline float maximum(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+}  // namespace math
+
 __device__ inline void sweep0(float rA, float& rAmax0) {
   float const v1 = rA;  // aten.to.dtype
   rAmax0 = v1;
@@ -39,7 +53,13 @@ __device__ inline void sweep1(float rA, float vAmax0, float& rSum1) {
   float const v3 = v2 - vAmax0;  // aten.sub.Tensor
   float const v4 = std::exp(v3);  // aten.exp
   rSum1 = v4;
-// softmax: 7 lines
+}
+struct JoinAmax0 {
+  template <class T> __device__ T operator()(T a, T b) const { return T(math::maximum(a, b)); }
+};
+struct JoinSum1 {
+  template <class T> __device__ T operator()(T a, T b) const { return T(a + b); }
+};
 
 template <int V>
 __global__ void __launch_bounds__(kThreads) rows(bfloat16_t const* pA, float* pRowMaximum, float* pRowLogarithm)
@@ -52,7 +72,14 @@ __global__ void __launch_bounds__(kThreads) rows(bfloat16_t const* pA, float* pR
       Layout<Shape<Int<2048 / V>, Int<4096>>, Stride<Int<0 * V>, Int<1>>>{});
   Tensor mRowLogarithm = make_tensor(make_gmem_ptr(pRowLogarithm),  // (2048/V,4096)
       Layout<Shape<Int<2048 / V>, Int<4096>>, Stride<Int<0 * V>, Int<1>>>{});
-// layer_norm: 8 lines
+  [[maybe_unused]] Index const thread = threadIdx.x % kGroup;
+  [[maybe_unused]] Index const rank = blockIdx.x % kShares;
+  constexpr int kPacks = kItems / V;  // of a row in a thread's registers
+  Index const start = rank * (kPacks * kGroup) + thread;
+  int const turn = 0;
+  Index const row = Index(blockIdx.x / kShares) * kRows + threadIdx.x / kGroup;
+  [[maybe_unused]] constexpr bool inside = true;
+  Index const r = row;
   Pack<bfloat16_t, V> rA[kPacks];
   UNROLL
   for (int u = 0; u < kPacks; ++u) {
@@ -65,7 +92,12 @@ __global__ void __launch_bounds__(kThreads) rows(bfloat16_t const* pA, float* pR
   float partAmax0[V];
   UNROLL
   for (int k = 0; k < V; ++k) { partAmax0[k] = -float(INFINITY); }
-// layer_norm: 6 lines
+  UNROLL
+  for (int u = 0; u < kPacks; ++u) {
+    [[maybe_unused]] Index const i = start + u * kGroup;
+    {
+      UNROLL
+      for (int k = 0; k < V; ++k) {
         float vAmax0;
         sweep0(static_cast<float>(rA[u].lane[k]), vAmax0);
         partAmax0[k] = JoinAmax0{}(partAmax0[k], vAmax0);
@@ -80,9 +112,26 @@ __global__ void __launch_bounds__(kThreads) rows(bfloat16_t const* pA, float* pR
   if (inside && thread == 0 && rank == 0) {
     mRowMaximum(0, r) = float(vAmax0);
   }
-// layer_norm: 11 lines
+  // sweep 1
+  float partSum1[V];
+  UNROLL
+  for (int k = 0; k < V; ++k) { partSum1[k] = float(0); }
+  UNROLL
+  for (int u = 0; u < kPacks; ++u) {
+    [[maybe_unused]] Index const i = start + u * kGroup;
+    {
+      UNROLL
+      for (int k = 0; k < V; ++k) {
+        float vSum1;
         sweep1(static_cast<float>(rA[u].lane[k]), vAmax0, vSum1);
-// layer_norm: 8 lines
+        partSum1[k] = JoinSum1{}(partSum1[k], vSum1);
+      }
+    }
+  }
+  double totalSum1 = double(partSum1[0]);
+  UNROLL
+  for (int k = 1; k < V; ++k) { totalSum1 = JoinSum1{}(totalSum1, double(partSum1[k])); }
+  totalSum1 = reduced<1>(totalSum1, JoinSum1{}, turn);
   float const vSum1 = float(totalSum1);  // aten.sum.dim_IntList
   float const v2 = std::log(vSum1);  // aten.log
   if (inside && thread == 0 && rank == 0) {
@@ -90,9 +139,9 @@ __global__ void __launch_bounds__(kThreads) rows(bfloat16_t const* pA, float* pR
   }
 }
 
-// layer_norm: 12 lines
+// softmax: 12 lines
 
-// layer_norm: 8 lines
+// softmax: 8 lines
 
 }  // namespace kernels
 
@@ -130,7 +179,7 @@ namespace kernels {
 constexpr int kThreads = 256;  // a block
 using Index = int;
 
-// diag: 52 lines
+// gemm_narrow_weights: 52 lines
 
 struct Join_sum {
   template <class T> __device__ T operator()(T a, T b) const { return T(a + b); }
@@ -224,9 +273,9 @@ __global__ void __launch_bounds__(kThreads) loops0(float const* pRowLogarithm, f
   }
 }
 
-// diag: 12 lines
+// gemm_narrow_weights: 12 lines
 
-// diag: 8 lines
+// gemm_narrow_weights: 8 lines
 
 }  // namespace kernels
 

@@ -5,11 +5,28 @@
 //   shared memory: 0 bytes for the next row, and the partial results
 //   bytes moved at least: 134217728; operations: 83886080
 // playbook plan: {"knobs": {"cluster": 8, "group": 512, "items": 64, "keep": 1, "rows": 1, "vector": 1}, "recipe": "rows"}
-// layer_norm: 28 lines
-// softmax: 6 lines
+// softmax: 28 lines
+constexpr int kGroup = 512;  // threads of a block that share a row
+constexpr int kRows = 1;  // rows side by side in a block
+constexpr int kThreads = kGroup * kRows;
+constexpr bool kAcross = false;  // threads side by side take rows, not columns
+constexpr int kCluster = 8;  // blocks that share a row and their shared memory
+constexpr int kShares = 8;  // blocks that share a row
 constexpr int kItems = 64;  // elements of a row in a thread's registers
-// layer_norm: 131 lines
-// softmax: 10 lines
+[[maybe_unused]] constexpr int kVector = 4;  // elements a pack
+[[maybe_unused]] constexpr bool kOnce = false;  // its data leaves the caches first
+using Index = int;
+// softmax: 128 lines
+namespace math {
+// The larger one; NaN where either is NaN.
+template <class V> __device__ inline V maximum(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
+template <> __device__ inline float maximum(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+}  // namespace math
+
 __device__ inline void sweep0(float rA, float& rAmax0) {
   rAmax0 = rA;
 }
@@ -25,7 +42,14 @@ __device__ inline void sweep2(float rKept0, float vSum1, float& rOutput) {
 }
 struct JoinAmax0 {
   template <class T> __device__ T operator()(T a, T b) const { return T(math::maximum(a, b)); }
-// layer_norm: 8 lines
+};
+struct JoinSum1 {
+  template <class T> __device__ T operator()(T a, T b) const { return T(a + b); }
+};
+// end arithmetic
+
+// begin kernel
+template <int V>
 __global__ void __launch_bounds__(kThreads) __cluster_dims__(8) rows(float const* pA, float* pOutput) {
   Index const kCount = Index(262144 / V);  // packs a row
   [[maybe_unused]] Index const kRowCount = 64;
@@ -55,7 +79,12 @@ __global__ void __launch_bounds__(kThreads) __cluster_dims__(8) rows(float const
   float partAmax0[V];
   UNROLL
   for (int k = 0; k < V; ++k) { partAmax0[k] = -float(INFINITY); }
-// layer_norm: 6 lines
+  UNROLL
+  for (int u = 0; u < kPacks; ++u) {
+    [[maybe_unused]] Index const i = start + u * kGroup;
+    {
+      UNROLL
+      for (int k = 0; k < V; ++k) {
         float vAmax0;
         sweep0(rA[u].lane[k], vAmax0);
         partAmax0[k] = JoinAmax0{}(partAmax0[k], vAmax0);
@@ -67,12 +96,28 @@ __global__ void __launch_bounds__(kThreads) __cluster_dims__(8) rows(float const
   for (int k = 1; k < V; ++k) { totalAmax0 = JoinAmax0{}(totalAmax0, float(partAmax0[k])); }
   totalAmax0 = reduced<0>(totalAmax0, JoinAmax0{}, turn);
   float const vAmax0 = float(totalAmax0);  // aten.softmax.int
-// layer_norm: 11 lines
+  // sweep 1
+  float partSum1[V];
+  UNROLL
+  for (int k = 0; k < V; ++k) { partSum1[k] = float(0); }
+  UNROLL
+  for (int u = 0; u < kPacks; ++u) {
+    [[maybe_unused]] Index const i = start + u * kGroup;
+    {
+      UNROLL
+      for (int k = 0; k < V; ++k) {
+        float vSum1;
         float vKept0;
         sweep1(rA[u].lane[k], vAmax0, vSum1, vKept0);
         partSum1[k] = JoinSum1{}(partSum1[k], vSum1);
         rKept0[u][k] = vKept0;
-// layer_norm: 7 lines
+      }
+    }
+  }
+  double totalSum1 = double(partSum1[0]);
+  UNROLL
+  for (int k = 1; k < V; ++k) { totalSum1 = JoinSum1{}(totalSum1, double(partSum1[k])); }
+  totalSum1 = reduced<1>(totalSum1, JoinSum1{}, turn);
   float const vSum1 = float(totalSum1);  // aten.softmax.int
   // sweep 2
   UNROLL
@@ -87,7 +132,10 @@ __global__ void __launch_bounds__(kThreads) __cluster_dims__(8) rows(float const
         rOutput.lane[k] = vOutput;
       }
       store<kOnce>(&mOutput(i, r), rOutput);
-// layer_norm: 36 lines
+    }
+  }
+}
+// softmax: 33 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView output) {
   require(a, "a", {64, 262144}, {262144, 1}, kDLFloat, 32);
   require(output, "output", {64, 262144}, {262144, 1}, kDLFloat, 32);

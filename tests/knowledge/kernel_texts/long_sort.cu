@@ -2,9 +2,10 @@
 // sort: 1 loop nest.
 //   loops0: 4 x 20000, ascending along 20000; 2 stored
 // playbook plan: {"knobs": {}, "recipe": "loops"}
-// diag: 24 lines
+// pointwise: 24 lines
 constexpr int kThreads = 256;  // a block
-// diag: 59 lines
+using Index = int;
+// pointwise: 58 lines
 // Whether a row's element comes before another one: NaN is the largest, equal ones stay as they are.
 template <bool kDescending, class T> __device__ inline bool comes_first(T a, int64_t place, T b, int64_t other) {
   bool const less = a < b || (b != b && a == a), more = b < a || (a != a && b == b);
@@ -105,7 +106,7 @@ struct Arena {
       : held(tvm::ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, {bytes}, DLDataType{kDLUInt, 8, 1}, device)) {}
   char* start() const { return static_cast<char*>(held.data_ptr()); }
 };
-// diag: 33 lines
+// pointwise: 33 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView output0, tvm::ffi::TensorView output1) {
   require(a, "a", {4, 20000}, {20000, 1}, kDLFloat, 32);
   require(output0, "output0", {4, 20000}, {20000, 1}, kDLFloat, 32);

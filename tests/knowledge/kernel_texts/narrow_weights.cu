@@ -48,7 +48,9 @@ struct Weights {
     [[maybe_unused]] Index const i0 = m;
     [[maybe_unused]] Index const i1 = n;
     mOutput(i0, i1) = bfloat16_t(s0);
-// gemm_narrow_weights: 186 lines
+  }
+};
+// gemm_narrow_weights: 184 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView c_, tvm::ffi::TensorView output) {
   require(a, "a", {16, 512}, {512, 1}, kDLBfloat, 16);
   require(b, "b", {64, 512}, {512, 1}, kDLInt, 8);

@@ -2,8 +2,8 @@
 // playbook plan: {"knobs": {"1.cluster": 1, "1.group": 32, "1.items": 8, "1.keep": 1, "1.rows": 8, "1.vector": 1, "2.bk": 32, "2.blocks": 4, "2.bm": 64, "2.bn": 64, "2.group": 8, "2.kernel": "gemm_3xtf32", "2.products": 3, "2.spans": 0, "2.splits": 8, "2.stages": 3, "2.wm": 32, "2.wn": 32}, "recipe": "stages"}
 #include <cuda_runtime.h>
 #include <tvm/ffi/extra/c_env_api.h>
-// layer_norm: 6 lines
-// layer_norm: 7 lines
+// softmax: 6 lines
+// softmax: 7 lines
 #include <tvm/ffi/function.h>
 #include <cute/arch/copy_sm80.hpp>
 #include <cute/arch/mma_sm80.hpp>
@@ -32,9 +32,9 @@ constexpr int kItems = 8;  // elements of a row in a thread's registers
 [[maybe_unused]] constexpr bool kOnce = false;  // its data leaves the caches first
 using Index = int;
 
-// layer_norm: 52 lines
+// softmax: 52 lines
 
-// layer_norm: 67 lines
+// softmax: 67 lines
 
 __device__ inline void sweep0(float rA, float& rSum0) {
   rSum0 = rA;
@@ -48,7 +48,13 @@ __device__ inline void sweep2(float rA, float v1, float v6, float& rLayerNorm) {
   float const v8 = rA - v1;  // aten.layer_norm
   float const v9 = v8 * v6;  // aten.layer_norm
   rLayerNorm = v9;
-// layer_norm: 7 lines
+}
+struct JoinSum0 {
+  template <class T> __device__ T operator()(T a, T b) const { return T(a + b); }
+};
+struct JoinSum1 {
+  template <class T> __device__ T operator()(T a, T b) const { return T(a + b); }
+};
 
 template <int V>
 __global__ void __launch_bounds__(kThreads) rows(float const* pA, float* pLayerNorm) {
@@ -58,22 +64,74 @@ __global__ void __launch_bounds__(kThreads) rows(float const* pA, float* pLayerN
       Layout<Shape<Int<256 / V>, Int<64>>, Stride<_1, Int<256 / V>>>{});
   Tensor mLayerNorm = make_tensor(make_gmem_ptr(packs<V>(pLayerNorm)),  // (256/V,64)
       Layout<Shape<Int<256 / V>, Int<64>>, Stride<_1, Int<256 / V>>>{});
-// layer_norm: 8 lines
+  [[maybe_unused]] Index const thread = threadIdx.x % kGroup;
+  [[maybe_unused]] Index const rank = blockIdx.x % kShares;
+  constexpr int kPacks = kItems / V;  // of a row in a thread's registers
+  Index const start = rank * (kPacks * kGroup) + thread;
+  int const turn = 0;
+  Index const row = Index(blockIdx.x / kShares) * kRows + threadIdx.x / kGroup;
+  [[maybe_unused]] constexpr bool inside = true;
+  Index const r = row;
   Pack<float, V> rA[kPacks];
   UNROLL
   for (int u = 0; u < kPacks; ++u) {
     [[maybe_unused]] Index const i = start + u * kGroup;
     {
       rA[u] = load<kOnce>(&mA(i, r));
-// layer_norm: 13 lines
+    }
+  }
+  // sweep 0
+  float partSum0[V];
+  UNROLL
+  for (int k = 0; k < V; ++k) { partSum0[k] = float(0); }
+  UNROLL
+  for (int u = 0; u < kPacks; ++u) {
+    [[maybe_unused]] Index const i = start + u * kGroup;
+    {
+      UNROLL
+      for (int k = 0; k < V; ++k) {
+        float vSum0;
         sweep0(rA[u].lane[k], vSum0);
-// layer_norm: 9 lines
+        partSum0[k] = JoinSum0{}(partSum0[k], vSum0);
+      }
+    }
+  }
+  double totalSum0 = double(partSum0[0]);
+  UNROLL
+  for (int k = 1; k < V; ++k) { totalSum0 = JoinSum0{}(totalSum0, double(partSum0[k])); }
+  totalSum0 = reduced<0>(totalSum0, JoinSum0{}, turn);
+  float const vSum0 = float(totalSum0);  // aten.layer_norm
   float const v1 = vSum0 / 256.0f;  // aten.layer_norm
-// layer_norm: 11 lines
+  // sweep 1
+  float partSum1[V];
+  UNROLL
+  for (int k = 0; k < V; ++k) { partSum1[k] = float(0); }
+  UNROLL
+  for (int u = 0; u < kPacks; ++u) {
+    [[maybe_unused]] Index const i = start + u * kGroup;
+    {
+      UNROLL
+      for (int k = 0; k < V; ++k) {
+        float vSum1;
         sweep1(rA[u].lane[k], v1, vSum1);
-// layer_norm: 9 lines
+        partSum1[k] = JoinSum1{}(partSum1[k], vSum1);
+      }
+    }
+  }
+  double totalSum1 = double(partSum1[0]);
+  UNROLL
+  for (int k = 1; k < V; ++k) { totalSum1 = JoinSum1{}(totalSum1, double(partSum1[k])); }
+  totalSum1 = reduced<1>(totalSum1, JoinSum1{}, turn);
+  float const vSum1 = float(totalSum1);  // aten.layer_norm
   float const v3 = vSum1 / 256.0f;  // aten.layer_norm
-// layer_norm: 8 lines
+  float const v4 = v3 + 1e-05f;  // aten.layer_norm
+  float const v5 = std::sqrt(v4);  // aten.layer_norm
+  float const v6 = 1.0f / v5;  // aten.layer_norm
+  // sweep 2
+  UNROLL
+  for (int u = 0; u < kPacks; ++u) {
+    [[maybe_unused]] Index const i = start + u * kGroup;
+    {
       Pack<float, V> rLayerNorm;
       UNROLL
       for (int k = 0; k < V; ++k) {
@@ -86,9 +144,9 @@ __global__ void __launch_bounds__(kThreads) rows(float const* pA, float* pLayerN
   }
 }
 
-// layer_norm: 12 lines
+// softmax: 12 lines
 
-// layer_norm: 8 lines
+// softmax: 8 lines
 
 }  // namespace kernels
 

@@ -2,9 +2,10 @@
 // cumsum: 1 loop nest.
 //   loops0: 64 x 100, sum along 100; 1 stored
 // playbook plan: {"knobs": {}, "recipe": "loops"}
-// diag: 24 lines
+// pointwise: 24 lines
 constexpr int kThreads = 256;  // a block
-// diag: 59 lines
+using Index = int;
+// pointwise: 58 lines
 struct Join_sum {
   template <class T> __device__ T operator()(T a, T b) const { return T(a + b); }
 };
@@ -82,7 +83,9 @@ __global__ void __launch_bounds__(kThreads) loops0(float const* pA, float* pOutp
       }
     }
     carried = carried + tile.all;
-// diag: 35 lines
+  }
+}
+// pointwise: 33 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView output) {
   require(a, "a", {64, 100}, {100, 1}, kDLFloat, 32);
   require(output, "output", {64, 100}, {100, 1}, kDLFloat, 32);

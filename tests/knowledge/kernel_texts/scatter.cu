@@ -2,9 +2,10 @@
 // scatter_add: 1 loop nest.
 //   loops0: 8 x 20, sum over 30; 1 stored
 // playbook plan: {"knobs": {}, "recipe": "loops"}
-// diag: 24 lines
+// pointwise: 24 lines
 constexpr int kThreads = 256;  // a block
-// diag: 59 lines
+using Index = int;
+// pointwise: 58 lines
 
 // end arithmetic
 
@@ -33,7 +34,8 @@ __global__ void __launch_bounds__(kThreads) loops0(float const* pC, int64_t cons
   float const rA = mA(i0, i1);
   float const v2 = rA + s0;  // aten.scatter_add
   mOutput(i0, i1) = float(v2);
-// diag: 34 lines
+}
+// pointwise: 33 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView c_, tvm::ffi::TensorView output) {
   require(a, "a", {8, 20}, {20, 1}, kDLFloat, 32);
   require(b, "b", {8, 30}, {30, 1}, kDLInt, 64);

@@ -2,9 +2,10 @@
 // sort: 1 loop nest.
 //   loops0: 8 x 100, ascending along 100; 2 stored
 // playbook plan: {"knobs": {}, "recipe": "loops"}
-// diag: 24 lines
+// pointwise: 24 lines
 constexpr int kThreads = 256;  // a block
-// diag: 59 lines
+using Index = int;
+// pointwise: 58 lines
 // Whether a row's element comes before another one: NaN is the largest, equal ones stay as they are.
 template <bool kDescending, class T> __device__ inline bool comes_first(T a, int64_t place, T b, int64_t other) {
   bool const less = a < b || (b != b && a == a), more = b < a || (a != a && b == b);
@@ -62,7 +63,9 @@ __global__ void __launch_bounds__(kThreads) loops0(float const* pA, float* pOutp
     float const rA_2 = uint64_t(s0) < 100 ? mA_2(i0 * 100 + s0) : float(0);
     mOutput0(i0, i1) = float(rA_2);
     mOutput1(i0, i1) = int64_t(s0);
-// diag: 35 lines
+  }
+}
+// pointwise: 33 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView output0, tvm::ffi::TensorView output1) {
   require(a, "a", {8, 100}, {100, 1}, kDLFloat, 32);
   require(output0, "output0", {8, 100}, {100, 1}, kDLFloat, 32);
