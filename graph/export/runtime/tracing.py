@@ -45,7 +45,8 @@ def traced(run: Callable[..., Any], values: Sequence[Any]) -> torch.fx.Graph:
 
     try:
         # What is traced saves nothing for a backward: a checkpoint around the caller counts what its own forward saves.
-        with saved_tensors_hooks(_itself, _itself):
+        # A graph that turns gradients off for what follows it has not been called yet.
+        with saved_tensors_hooks(_itself, _itself), torch.set_grad_enabled(torch.is_grad_enabled()):
             made = make_fx(functional, pre_dispatch=True)(*values)
     except Untraceable:
         raise
@@ -56,6 +57,7 @@ def traced(run: Callable[..., Any], values: Sequence[Any]) -> torch.fx.Graph:
     for node in graph.find_nodes(op="get_attr"):
         node.meta[CONSTANT] = getattr(made, node.target)
     _write_at_the_end(graph, written)
+    _update_statistics_in_place(graph)
     _tidy(graph)
     return graph
 
@@ -170,17 +172,42 @@ def _written(wrapped: Sequence[Any]) -> Iterator[int]:
 
 
 def _write_at_the_end(graph: torch.fx.Graph, written: Sequence[int]) -> None:
-    """The new values of what is written come last among the results."""
+    """The new values of what is written come last among the results. One that is also returned is returned as written.
+
+    So that who writes to the result later writes to what they gave, as in eager. Views of it have no such node.
+    """
     output, given = next(iter(graph.find_nodes(op="output"))), list(graph.find_nodes(op="placeholder"))
     results = list(output.args[0])
     count = len(results) - len(written)
-    places = {_storage(given[k]) for k in written}
-    if any(_storage(each) in places for each in results[:count] if isinstance(each, torch.fx.Node)):
+    returned, values = results[:count], dict(zip(results[count:], written, strict=True))
+    shared = {_storage(value) for value in values} | {_storage(given[place]) for place in written}
+    if any(isinstance(each, torch.fx.Node) and each not in values and _storage(each) in shared for each in returned):
         raise Untraceable("it returns a view of what it writes to")
+    if len(values) < len(written):
+        raise Untraceable("it writes one result to two of its inputs")
     with graph.inserting_before(output):
-        for place, value in zip(written, results[count:], strict=True):
-            graph.call_function(_aten.copy_.default, (given[place], value))
-    output.args = (results[:count],)
+        made = {
+            value: graph.call_function(_aten.copy_.default, (given[place], value)) for value, place in values.items()
+        }
+    output.args = ([made.get(each, each) for each in returned],)
+
+
+def _update_statistics_in_place(graph: torch.fx.Graph) -> None:
+    """Batch norms write their running statistics themselves again.
+
+    The functional form keeps the old ones for its backward, and PyTorch refuses that once they were written to.
+    """
+    for node in graph.find_nodes(op="call_function", target=_aten._native_batch_norm_legit_functional.default):
+        old: list[Any] = [node.args[k] for k in (3, 4)]
+        writes = [user for each in old for user in each.users if user.target is _aten.copy_.default]
+        new: list[Any] = [user for k in (3, 4) for user in node.users if user.args[1] == k]
+        kept = [write.args for write in writes] == list(zip(old, new, strict=False))
+        if writes and kept and all(len(each.users) == 1 for each in new):
+            for each in (*writes, *new):
+                graph.erase_node(each)
+            node.target, node.meta["val"] = _aten._native_batch_norm_legit.default, node.meta["val"][:3]
+        elif writes and torch.is_grad_enabled():
+            raise Untraceable("two of its norms update the same statistics")
 
 
 def _storage(node: torch.fx.Node) -> Any:

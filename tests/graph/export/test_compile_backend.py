@@ -215,6 +215,44 @@ def test_writes_in_place_to_inputs_and_between_operations_are_kept(gate: Path) -
     assert placed() == [{"gate": 1}]
 
 
+def _returns_what_it_adds_to(a: torch.Tensor, b: torch.Tensor, seen: torch.Tensor) -> Any:
+    return F.silu(a) * b, seen.add_(1)
+
+
+def _returns_what_it_copied(a: torch.Tensor, b: torch.Tensor, seen: torch.Tensor) -> Any:
+    y = F.silu(a) * b
+    seen.copy_(y)
+    return y, b
+
+
+def _returns_a_view_of_what_it_wrote(a: torch.Tensor, b: torch.Tensor, seen: torch.Tensor) -> Any:
+    seen.add_(1)
+    return F.silu(a) * b, seen.view(-1)
+
+
+@pytest.mark.parametrize(
+    ("model", "places"),
+    [
+        (_returns_what_it_adds_to, [{"gate": 1}]),
+        (_returns_what_it_copied, [{"gate": 1}]),
+        (_returns_a_view_of_what_it_wrote, [{}]),
+    ],
+)
+def test_a_result_shares_memory_with_a_written_input_where_it_does_in_eager(
+    gate: Path, model: Any, places: list[dict[str, int]]
+) -> None:
+    def shared(run: Any, given: list[torch.Tensor]) -> list[bool]:
+        with torch.no_grad():
+            results = run(*given)
+        return [each.untyped_storage()._cdata == one.untyped_storage()._cdata for each in results for one in given]
+
+    given = [torch.randn(2, 8, 32), torch.randn(2, 8, 32), torch.zeros(2, 8, 32)]
+    again = [each.clone() for each in given]
+    assert shared(compiled(model, gate), given) == shared(model, again)
+    torch.testing.assert_close(given, again)
+    assert placed() == places
+
+
 def test_a_graph_break_makes_two_graphs_with_kernels_in_both(gate: Path) -> None:
     first, second = Gated(), Gated()
 
@@ -245,6 +283,45 @@ def test_training_has_the_same_gradients(gate: Path) -> None:
     found = torch.autograd.grad(compiled(model, gate)(x).square().sum(), [x, *model.parameters()])
     torch.testing.assert_close(found, wanted)
     assert placed() == [{"gate": 2}]
+
+
+def test_training_updates_the_statistics_of_norms(gate: Path) -> None:
+    norm, again = nn.BatchNorm1d(8), nn.BatchNorm1d(8)
+
+    def model(norm: Any, a: torch.Tensor, b: torch.Tensor, times: int) -> torch.Tensor:
+        y = F.silu(a) * b
+        for _ in range(times):
+            y = norm(y)
+        return y
+
+    for times, places in ((1, [{"gate": 1}]), (2, [{"gate": 1}, {}])):
+        a, b = torch.randn(2, 2, 8, 32, requires_grad=True)
+        wanted = model(again, a, b, times)
+        got = compiled(model, gate)(norm, a, b, times)
+        torch.testing.assert_close(got, wanted)
+        for ours, theirs in zip(
+            *(torch.autograd.grad(each.pow(3).sum(), (a, b)) for each in (got, wanted)), strict=True
+        ):
+            torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(dict(norm.named_buffers()), dict(again.named_buffers()))
+        assert placed() == places
+
+
+def test_a_model_that_turns_gradients_off_has_those_of_what_came_before(gate: Path) -> None:
+    def model(a: torch.Tensor, b: torch.Tensor) -> Any:
+        y = F.silu(a) * b
+        torch.set_grad_enabled(False)
+        return y, y + 1
+
+    a, b = torch.randn(2, 2, 8, 32, requires_grad=True)
+    try:
+        y, more = compiled(model, gate)(a, b)
+        assert not torch.is_grad_enabled()
+    finally:
+        torch.set_grad_enabled(True)
+    torch.testing.assert_close(torch.autograd.grad(y.sum(), b), (F.silu(a),))
+    assert not more.requires_grad
+    assert placed() == [{"gate": 1}]
 
 
 def test_autocast_and_checkpoints_are_inductor_s(shifted: Path) -> None:
