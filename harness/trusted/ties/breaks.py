@@ -88,7 +88,7 @@ class TieBreaks:
         shift = 0.0 if shift is None else shift
         own = decided(ours.node, ours.node.target(*ours.args, **ours.kwargs))  # type: ignore[operator]
         self._decided[ours.node.name] = Before(
-            own, shift, ours.args[0], theirs.args[0], operand_of(ours)[1] if name in ROWS else None
+            own, shift, theirs.args[0].dtype, operand_of(ours)[1] if name in ROWS else None
         )
         if name in CHOOSING:
             self.sides += equal_sides(ours, own, shift)
@@ -328,15 +328,14 @@ class _Taken(torch.fx.Interpreter):
         if n.name not in self._before:
             return result
         decision = Decision(n, *self.fetch_args_kwargs_from_env(n))
-        own, before = decided(n, result), self._before[n.name]
-        found = before.own
+        own, (found, shift, dtype, _) = decided(n, result), self._before[n.name]
         if self._order is not None and name_of(n) in CHOOSING:
-            found = first_of_equals(decision, own, before, self._order)
+            found = first_of_equals(decision, own, dtype, self._order)
         for at, values in self._picked.get(n.name, ()):
             found = found.reshape(-1).index_put((at,), values.to(found.dtype)).reshape(found.shape)
         if torch.equal(found, own):
             return result
-        self.found[n.name] = found = where_right(decision, own, found, before.shift)
+        self.found[n.name] = found = where_right(decision, own, found, shift)
         if not isinstance(result, tuple):
             return found
         return (values_at(decision, found), found) if name_of(n) in CHOICES else (found, *result[1:])

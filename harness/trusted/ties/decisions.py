@@ -73,22 +73,20 @@ class Decision(NamedTuple):
 
 
 class Before(NamedTuple):
-    """A decision as it was, how far rounding may have moved its operand, that, PyTorch's own, and the axis that its
+    """A decision as it was, how far rounding may have moved its operand, PyTorch's type of that, and the axis that its
     rows lie along."""
 
     own: torch.Tensor
     shift: torch.Tensor | float
-    operand: torch.Tensor
-    rounded: torch.Tensor
+    dtype: torch.dtype
     dim: int | None
 
 
-def first_of_equals(decision: Decision, own: torch.Tensor, before: Before, order: Order) -> torch.Tensor:
-    """The choice of an operation that takes equals, which PyTorch's rounding makes, in an order of their indices."""
+def first_of_equals(decision: Decision, own: torch.Tensor, dtype: torch.dtype, order: Order) -> torch.Tensor:
+    """The choice of an operation that takes equals of a type in an order of their indices."""
     given = given_to(decision.node.target, decision.args, decision.kwargs)
     operand, dim = operand_of(decision)
-    exact, rounded = (each.reshape(operand.shape) for each in (before.operand, before.rounded))
-    operand, name = torch.where(operand == exact, rounded, operand.to(rounded.dtype)), name_of(decision.node)
+    operand, name = operand.to(dtype), name_of(decision.node)
     places = torch.arange(operand.shape[dim], device=operand.device)
     places = places.reshape(*(-1 if axis == dim else 1 for axis in range(operand.ndim))).expand(operand.shape)
     backwards = operand.isnan() & order[1] | ~operand.isnan() & order[0]
@@ -151,8 +149,7 @@ def operand_of(decision: Decision) -> tuple[torch.Tensor, int]:
 
 def equal_sides(decision: Decision, own: torch.Tensor, shift: torch.Tensor | float) -> list[Side]:
     """Every other element that may stand in a row's place: those as large, or nearly. On each side pairs of them change
-    places, on all sides together each with each: on one side are those whose places have the same sum, but for a
-    multiple of the number of sides."""
+    places, on all sides together each with each."""
     operand, dim = operand_of(decision)
     index = own if own.ndim == operand.ndim else own.reshape(_with(own.shape, operand.ndim, dim))
     rows, index = (each.movedim(dim, -1) for each in (operand, index))
@@ -167,9 +164,8 @@ def equal_sides(decision: Decision, own: torch.Tensor, shift: torch.Tensor | flo
     most = min(int(count.max()), MOST_EQUALS, max(2, MOST_NUMBERS // index.numel()))
     found = []
     for number in range(most if most > 1 else 0):
-        behind = (number - place - first).remainder(count.clamp(min=most))
-        partner = first + torch.where(behind < count, behind, place - first)
-        other = places.gather(-1, partner)
+        partner = first + (number - (place - first)).remainder(count)
+        other = torch.where(number < count, places.gather(-1, partner), index)
         pair = (row * extent + torch.minimum(place, partner)) * extent + torch.maximum(place, partner)
         other, pair = (each.movedim(-1, dim).reshape(own.shape) for each in (other, pair))
         found.append(side_of(decision.node.name, own, other, pair if name_of(decision.node) in ROWS else None))

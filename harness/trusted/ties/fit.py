@@ -35,8 +35,6 @@ TOGETHER = 64
 FOLLOWED = 0.1
 """A step is taken at once where the error falls by this share of what the slope promises; else the best of all is."""
 SIGNS, SEEDS = 60, 2
-FEWER = 4
-"""So many times fewer decisions than all are looked at alone: what is off depends on no others."""
 TRIES, TRIES_S = 256, 2.0
 """By halves; seconds of a processor, which are the same on a busy machine."""
 
@@ -50,15 +48,12 @@ def fit_ties(function: TieBreaks, got: Sequence[torch.Tensor], enough: Sequence[
     """
     if not function.sides:
         return function.own
-    enough = enough or [DOUBTFUL * floor_of(each.dtype) for each in got]
-    first = _Search(function, got, enough)
-    first.go_through(first.in_order)
-    searches = [_Search(part, got, enough) for part in first.near()] if first.least[0] else []
-    for search in searches:
-        search.go_through(search.in_order, search.by_trying)
-    for search in searches or [first]:
-        search.go_through(search.by_shares, search.by_descent, *[search.by_signs] * SEEDS, search.by_trying)
-    return min((first, *searches), key=lambda search: search.least).best
+    search = _Search(function, got, enough or [DOUBTFUL * floor_of(each.dtype) for each in got])
+    for way in (search.in_order, search.by_shares, search.by_descent, *[search.by_signs] * SEEDS, search.by_trying):
+        if search.least[0] > 0:
+            with suppress(RuntimeError, IndexError, TypeError, NotImplementedError):  # shares cannot always be followed
+                way()
+    return search.best
 
 
 class _Search:
@@ -72,31 +67,6 @@ class _Search:
         self._which = torch.cat([torch.zeros_like(side.at, dtype=torch.bool) for side in function.sides])
         self.best = function.own
         self.least = _badness(self._distance(self.best))
-
-    def go_through(self, *ways: Callable[[], None]) -> None:
-        """In these ways, until nothing is off."""
-        for way in ways:
-            if self.least[0] > 0:
-                with suppress(RuntimeError, IndexError, TypeError, NotImplementedError):  # shares cannot be followed
-                    way()
-
-    def near(self) -> list[TieBreaks]:
-        """The function with the decisions alone that what is off depends on, where these are few. Slopes tell that of
-        numbers with a fraction, of whole ones not all."""
-        if not all(each.is_floating_point() for each in self._function.own):
-            return []
-        with suppress(RuntimeError, IndexError, TypeError, NotImplementedError):
-            function, off = self._function, self._distance(self.best).abs() > 1
-            here = function.even().requires_grad_()
-            generator = torch.Generator(here.device).manual_seed(3)
-            with torch.enable_grad():
-                errors = self._distance(function(here))[off]
-                slope = torch.autograd.grad(errors @ torch.rand(errors.shape, generator=generator).to(errors), here)[0]
-            units = function.units
-            which = torch.isin(units, units[slope != 0])
-            if which.any() and FEWER * int(which.sum()) < len(which):
-                return [function.only(which)]
-        return []
 
     def in_order(self) -> None:
         """As those have it who take equals by their indices, upwards or downwards."""
@@ -240,7 +210,7 @@ def _sharing(function: TieBreaks, distance: Distance) -> Iterator[tuple[Tensors,
         which = [torch.zeros_like(changing) for _ in range(1 + function.orders)]
         for together, each in enumerate(which):
             each[changing] = followed.nearest(shares, together=bool(together))
-        plain = not any(isinstance(each, Open) for each in found)
+        plain = all(each.is_floating_point() for each in function.own)
         yield which, found if plain else []  # type: ignore[misc]
         error = float(distance(found).abs().max())
         if turn > PATIENCE and error > before / 2:
@@ -263,9 +233,7 @@ def _distance(exact: Tensors, got: Sequence[torch.Tensor], enough: Sequence[floa
     def off(found: torch.Tensor | Open, want: tuple[torch.Tensor, torch.Tensor], weight: torch.Tensor) -> torch.Tensor:
         raw, finite = want
         if isinstance(found, Open):
-            return found.mean(
-                lambda side: off(side, want, weight) if raw.is_floating_point() else (side != raw) * weight
-            )
+            return found.off(raw) * weight
         error = (_finite(found) - finite) * weight
         if raw.is_floating_point():
             unlike = found.isinf() & raw.isinf() & (found != raw) | (found.isfinite() != raw.isfinite())

@@ -38,32 +38,23 @@ LOGICAL: Mapping[str, Shares] = {
 
 @dataclass(frozen=True)
 class Open:
-    """Flags or whole numbers as the oracle has them, and by each side of a decision others, with each one's share.
-
-    Numbers with a fraction, too, where some are infinite by one side alone: no share lies between.
-    """
+    """Flags or whole numbers as the oracle has them, and by each side of a decision others, with each one's share."""
 
     own: torch.Tensor
     others: Mapping[Key, Side]
 
     @property
     def number(self) -> torch.Tensor:
-        """The mean by the shares: of a flag a number between 0 and 1. What is not finite counts as 0."""
-        own = _finite(self.own)
-        return own + sum(share * (_finite(other) - own) for other, share in self.others.values())
+        """The mean by the shares: of a flag a number between 0 and 1."""
+        own = self.own.double()
+        return own + sum(share * (other.double() - own) for other, share in self.others.values())
 
-    @property
-    def mixed(self) -> torch.Tensor:
-        """Numbers with a fraction as the shares make them, infinities as the oracle has them."""
-        own = self.own
+    def off(self, wanted: torch.Tensor) -> torch.Tensor:
+        """The share of what is not as wanted, by element."""
+        right = (self.own == wanted).double()
         for other, share in self.others.values():
-            own = own + share * torch.where(other != own.detach(), (other - own).nan_to_num(0.0, 0.0, 0.0), 0.0)
-        return own
-
-    def mean(self, of: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-        """What a function gives by each side, by the shares."""
-        own = of(self.own)
-        return own + sum(share * (of(other) - own) for other, share in self.others.values())
+            right = right + share * ((other == wanted).double() - (self.own == wanted).double())
+        return 1 - right
 
 
 def opened(
@@ -87,8 +78,6 @@ def followed(function: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, 
         return _viewed(lambda value: function(value, *args[1:], **kwargs), args[0])
     if name in ("cat", "stack"):
         return _joined(lambda parts: function(parts, *args[1:], **kwargs), args[0])
-    args = tuple(map(_plain, args))
-    found = [*_opens(args)]
     if name in SCATTERING:
         return _scattered(function, name, args, kwargs)
     keys = dict.fromkeys(key for each in found for key in each.others)
@@ -170,26 +159,22 @@ def _scattered(function: Any, name: str, args: Sequence[Any], kwargs: dict[str, 
             change = function(part, *given[1:at], other, *given[at + 1 :], **kwargs)
             change = change - function(part, *given[1:], **kwargs)
         result = result + change
-    own = function(*map(_own, args), **kwargs)
-    return _flags(own, result) if own.dtype == torch.bool else result
+    return result
 
 
 def _logical(function: Any, shares: Shares, flags: Sequence[Open]) -> Open:
     own = function(*(each.own for each in flags))
-    return _flags(own, shares(*(each.number for each in flags)))
-
-
-def _flags(own: torch.Tensor, number: torch.Tensor) -> Open:
-    """Flags of which several decisions together make a number between 0 and 1."""
+    number = shares(*(each.number for each in flags))
     return Open(own, {(f"of {id(number)}", 0): (~own, (number - own.double()).abs())})
 
 
 def _closed(own: torch.Tensor, others: Mapping[Key, Side]) -> Open | torch.Tensor:
-    """Numbers with a fraction have no sides, but for infinities: they are what the shares make of them."""
-    decision = Open(own, others)
-    if own.is_floating_point() and all(torch.equal(own.isinf(), other.isinf()) for other, _ in others.values()):
-        return decision.mixed
-    return decision
+    """Numbers with a fraction have no sides: they are what the shares make of them."""
+    if not own.is_floating_point():
+        return Open(own, others)
+    for other, share in others.values():
+        own = own + share * torch.where(other != own.detach(), (other - own).nan_to_num(0.0, 0.0, 0.0), 0.0)
+    return own
 
 
 def _opens(values: Sequence[Any]) -> Iterator[Open]:
@@ -215,14 +200,3 @@ def _own(value: Any) -> Any:
 
 def _number(value: Any) -> Any:
     return value.number if isinstance(value, Open) else value
-
-
-def _plain(value: Any) -> Any:
-    """Numbers with a fraction as their shares make them, for what computes with them."""
-    if isinstance(value, list | tuple):
-        return [*map(_plain, value)]
-    return value.mixed if isinstance(value, Open) and value.own.is_floating_point() else value
-
-
-def _finite(value: torch.Tensor) -> torch.Tensor:
-    return value.double().nan_to_num(0.0, 0.0, 0.0)
