@@ -7,6 +7,7 @@ in common is a rule: each extent and stride is a whole number, or follows from s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import prod
@@ -96,17 +97,20 @@ def checkable(task: Task, verdict: Verdict) -> Verdict:
 
 
 def served(task: Task) -> Served | None:
-    """The rule; None where no size differs, none was held out, or the signatures have none in common."""
+    """The rule; None where no size differs, none was held out, or the signatures have none in common.
+
+    PyTorch lays out anew what has an extent of 1: where that breaks the rule, 1 is not served.
+    """
     first = task.signature
-    declared, held = ([each.signature for each in group if _kinds(each.signature) == _kinds(first)]
-                      for group in (task.workloads, task.held_out))  # fmt: skip
-    cases = [*declared, *held]
-    if not held or any(each.parameters != first.parameters for each in cases):
-        return None
-    try:
-        return _rule(cases)
-    except _NoRuleError:
-        return None
+    larger = [each for each in task.held_out if not each.name.startswith("one ")]
+    for held in (task.held_out, larger):
+        alike = [each.signature for each in held if _kinds(each.signature) == _kinds(first)]
+        cases = [*(each.signature for each in task.workloads if _kinds(each.signature) == _kinds(first)), *alike]
+        if not alike or any(each.parameters != first.parameters for each in cases):
+            return None
+        with suppress(_NoRuleError):
+            return _rule(cases)
+    return None
 
 
 def _kinds(signature: Signature) -> list[object]:

@@ -40,7 +40,7 @@ def test_a_move_of_threads_that_wall_time_leaves_open_waits_for_the_final_and_co
     answers = {"generator": [written(ALONE)], "optimizer": [written(THREADS, "threads"), "DONE: enough"]}
     model = ScriptedModel(answers=answers)
     given: Any = {"source": TASK.format(elements=ELEMENTS), "name": "softsign"}
-    settings = Settings(target="cpu", max_tool_calls=0, sanitize=False)
+    settings = Settings(target="cpu", max_tool_calls=0, sanitize=False, serve_batches=False)
     with own_turns(), spinning(usable_threads(), 1.0, 0.0):
         graph = build_graph(lambda spec, options: model, judge).compile()
         state = RunState.model_validate(graph.invoke(given, context=settings))
