@@ -31,16 +31,19 @@ class Lesson(Frozen):
 def lessons(archive: Archive, task: Task, target: TargetName, device: str, *, but: str) -> Iterator[Lesson]:
     """Wins and losses on the tasks most like this one, the nearest first, each move once; on this device before others.
 
-    What a machine could not tell is no lesson. Nothing comes of an archive that cannot be used just now; raises
-    `UserError` for what is no such archive.
+    What a machine could not tell is no lesson, nor is what failed and was repaired. Nothing comes of an archive that
+    cannot be used just now; raises `UserError` for what is no such archive.
     """
     try:
         made = archive.moves(task, target, but=but)
     except MachineError:
         return
+    repaired = {(each.parent, each.move) for each in made if each.verdict.timing}
     told = set[str]()
     for each in sorted(made, key=lambda each: each.device != device):
         worth = _worth(each)
+        if not each.verdict.timing and (each.parent, each.move) in repaired:
+            continue
         if worth and each.move not in told:
             told.add(each.move)
             yield Lesson(said=f"{each.move}: {worth} ({each.op_class}, {each.device})", diff=_changed(each))

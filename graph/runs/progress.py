@@ -20,6 +20,7 @@ from graph.runs.folder import machine_error
 from graph.runs.interrupts import raise_if_stopped
 from harness.nouns.events import Event
 from harness.wire.telling import overhearing
+from nodes.agents.batches import MOVE as OTHER_BATCHES
 from nodes.events import AgentStarted, Answered, Answering, Asked, Progress, ToolEnded, ToolStarted, Working
 from nodes.state import FellBack, Final, Step, Usage
 from tools.wording import first_sentence, say_duel
@@ -364,7 +365,7 @@ def _met(step: Step) -> str:
 
 
 def _kept(step: Step) -> str:
-    return "kept" if step.improved else "undecided" if step.undecided else ""
+    return "kept" if step.improved or step.move == OTHER_BATCHES else "undecided" if step.undecided else ""
 
 
 def _verdict(step: Step) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
 
+from harness.nouns.candidate import Candidate
 from harness.nouns.errors import MachineError
 from harness.nouns.verdict import Verdict
 from nodes.state import RunState, require
@@ -49,15 +50,25 @@ def keep_lesson(state: RunState, verdict: Verdict, node_context: NodeContext) ->
     if archive is None:
         return
     candidate = require(state.candidate, "candidate")
+    base = _right_ancestor(state, candidate)
     entry = Entry(
         candidate=candidate,
         verdict=verdict,
-        operator="mutation" if candidate.parent else "translation",
+        operator="mutation" if base else "translation",
         move=state.move,
-        parents=(candidate.parent,) if candidate.parent else (),
+        parents=(base,) if base else (),
         dollars=0.0,
         seconds=sum(verdict.seconds.values()),
     )
     with suppress(MachineError):
         device = node_context.judge(state).facts().device
         archive.put(node_context.thread_id or "", require(state.task, "task"), device, [entry])
+
+
+def _right_ancestor(state: RunState, candidate: Candidate) -> str | None:
+    """The right kernel that a move was made of, across the repairs of what the move broke."""
+    judged = {step.candidate: step for step in state.history if step.agent == "tester"}
+    base = candidate.parent
+    while base in judged and judged[base].status != "passed":
+        base = judged[base].parent
+    return base

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from scripted_judge import Scripted
-from softsign_script import FASTER, RIGHT, SLOWER, SOURCE, written
+from softsign_script import FASTER, RIGHT, SLOWER, SOURCE, diagnosed, edited, written
 
 from graph.workflow import build_graph
 from nodes.agents.learning import MOST_TOKENS
@@ -58,6 +58,24 @@ def test_the_next_run_is_told_what_the_first_ones_moves_were_worth(tmp_path: Pat
     assert not questions(without)[0].lessons
     plain, taught = (estimated_tokens(parts_of(questions(each)[0]).text) for each in (without, second))
     assert 0 < taught - plain <= MOST_TOKENS
+
+
+def test_what_was_repaired_is_told_by_what_it_was_worth(tmp_path: Path) -> None:
+    archive = tmp_path / "archive.sqlite"
+    broken = FASTER.replace("judge: passed 3x", "judge: wrong")
+    answers: dict[str, list[Any]] = {
+        "generator": [written(RIGHT)],
+        "optimizer": [written(broken, "vectors"), "DONE: enough"],
+        "diagnoser": [diagnosed("the marker")],
+        "repairer": [edited(broken, "judge: wrong", "#pragma omp simd  // judge: passed 3x")],
+    }
+    repaired, second = ScriptedModel(answers=answers), script()
+    state = played(repaired, "one", archive, tmp_path / "one", lessons=3)
+    assert ("tester", "vectors", "passed") in steps(state)
+    played(second, "two", archive, tmp_path / "two", lessons=3)
+    [lesson] = questions(second)[0].lessons
+    assert lesson.said.startswith("vectors: ") and "failed" not in lesson.said and "x (" in lesson.said
+    assert "#pragma omp simd" in lesson.diff
 
 
 def test_ablated_by_a_replayed_player_lessons_change_the_prompt_and_nothing_else(tmp_path: Path) -> None:
