@@ -71,6 +71,8 @@ def test_a_model_that_is_trained_in_parallel_has_its_kernels(gate: Path, kind: s
 @pytest.mark.parametrize("reentrant", [True, False])
 def test_a_checkpoint_around_a_compiled_model_has_its_kernels(gate: Path, reentrant: bool) -> None:
     """What is traced while it is compiled must not count among what the checkpoint sees saved."""
+    if torch.cuda.is_available():  # PyTorch lets nobody initialize CUDA within a checkpoint, and compiling does
+        torch.cuda.init()
     model = nn.Sequential(Gated())
     wanted, fast = step(model, model), compiled(model, gate)
 
