@@ -180,11 +180,12 @@ class _Search:
             if not self.least[0] or time.thread_time() > until:
                 return
             part = waiting.pop()
-            which = self._which ^ torch.isin(units, part)
-            found, before = self._function.taken(which, self._order), self._distance(self.best)
-            moved = bool((self._distance(found) != before)[before.abs() > 1].any())
-            if self._keep(found):
-                self._which = which
+            moved, some = False, torch.isin(units, part)
+            for which in (self._which ^ some, self._changed(self._which, some)):  # beside others, and in their place
+                found, before = self._function.taken(which, self._order), self._distance(self.best)
+                moved |= bool((self._distance(found) != before)[before.abs() > 1].any())
+                if self._keep(found):
+                    self._which = which
             if moved and len(part) > 1:
                 waiting += [*part.tensor_split(2)][::-1]
 
