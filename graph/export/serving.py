@@ -101,12 +101,15 @@ def served(task: Task) -> Served | None:
 
     PyTorch lays out anew what has an extent of 1: where that breaks the rule, 1 is not served.
     """
-    first = task.signature
-    larger = [each for each in task.held_out if not each.name.startswith("one ")]
-    for held in (task.held_out, larger):
-        alike = [each.signature for each in held if _kinds(each.signature) == _kinds(first)]
-        cases = [*(each.signature for each in task.workloads if _kinds(each.signature) == _kinds(first)), *alike]
-        if not alike or any(each.parameters != first.parameters for each in cases):
+    first, own = task.signature, task.workloads[0].variant.arguments
+    declared, held = ([each for each in group if _kinds(each.signature) == _kinds(first)]
+                      for group in (task.workloads, task.held_out))  # fmt: skip
+    larger = [
+        each for each in held if not any(value == 1 != own[name] for name, value in each.variant.arguments.items())
+    ]
+    for some in (held, larger):
+        cases = [each.signature for each in (*declared, *some)]
+        if not some or any(each.parameters != first.parameters for each in cases):
             return None
         with suppress(_NoRuleError):
             return _rule(cases)

@@ -18,9 +18,9 @@ from rich.text import Text
 
 from graph.runs.folder import machine_error
 from graph.runs.interrupts import raise_if_stopped
+from harness.nouns.batches import OTHER_BATCHES
 from harness.nouns.events import Event
 from harness.wire.telling import overhearing
-from nodes.agents.batches import MOVE as OTHER_BATCHES
 from nodes.events import AgentStarted, Answered, Answering, Asked, Progress, ToolEnded, ToolStarted, Working
 from nodes.state import FellBack, Final, Step, Usage
 from tools.wording import first_sentence, say_duel

@@ -5,6 +5,9 @@ from __future__ import annotations
 from harness.nouns.frozen import Frozen, SanitizedText
 from harness.nouns.task import Traced, Workload
 
+OTHER_BATCHES = "other batches"
+"""The move at a run's end by which its result serves them."""
+
 
 class Batches(Frozen):
     """Where a forward takes other batches: none where `refused` says why.

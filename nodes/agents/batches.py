@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from harness.judging.protocol import KernelJudge
-from harness.nouns.batches import Batches, ServedBatches
+from harness.nouns.batches import OTHER_BATCHES, Batches, ServedBatches
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import CutegenError
 from harness.nouns.task import Task
@@ -17,7 +17,6 @@ from nodes.stops import left_s
 from nodes.turn.node import NodeContext, Update
 from nodes.turn.speak import best_speedup
 
-MOVE = "other batches"
 VERDICTS = 3
 """So many verdicts it may take: on the kernel at other batches, with loops at its own, and with loops at others."""
 
@@ -85,7 +84,7 @@ def _judged(
     step = Step(
         depth=state.depth,
         agent="tester",
-        move=MOVE,
+        move=OTHER_BATCHES,
         candidate=other.digest,
         parent=best.candidate.digest,
         status=verdict.status,

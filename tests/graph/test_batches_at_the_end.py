@@ -8,13 +8,12 @@ from scripted_judge import ScriptedJudge
 from softsign_script import FASTER, RIGHT, SOURCE
 from test_final import digest, ended, found
 
-from harness.nouns.batches import Batches, ServedBatches
+from harness.nouns.batches import OTHER_BATCHES, Batches, ServedBatches
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import MachineError
 from harness.nouns.task import Task
 from harness.nouns.verdict import Verdict
 from harness.trusted.facts.batches import find_batches
-from nodes.agents.batches import MOVE
 from nodes.state import Result, RunState
 
 LOOPS = "namespace part2"
@@ -77,7 +76,7 @@ def test_the_result_is_the_best_kernel_with_loops_beside_it() -> None:
     assert said(state).startswith("Serves batches 1 to ")
     assert "; 1.50x at " in said(state)
     last = state.history[-1]
-    assert (last.agent, last.move, last.parent) == ("tester", MOVE, state.earlier[-1].candidate.digest)
+    assert (last.agent, last.move, last.parent) == ("tester", OTHER_BATCHES, state.earlier[-1].candidate.digest)
     assert state.candidate is not None
     assert last.candidate == state.candidate.digest
     assert state.earlier[-1].candidate.source.rstrip() == FASTER.rstrip()
@@ -98,7 +97,7 @@ def test_what_costs_the_own_batch_time_is_not_kept() -> None:
     state, _ = ended(RIGHT, FASTER, judge=Slower)
     assert LOOPS not in found(state)
     assert said(state).endswith("alone: its own batch would be slower.")
-    assert MOVE not in moves(state)
+    assert OTHER_BATCHES not in moves(state)
 
 
 def test_nobody_asks_where_the_setting_is_off_time_is_short_or_the_machine_fails() -> None:

@@ -181,7 +181,11 @@ class _Search:
                 return
             part = waiting.pop()
             moved, some = False, torch.isin(units, part)
-            for which in (self._which ^ some, self._changed(self._which, some)):  # beside others, and in their place
+            beside, instead = (
+                self._which ^ some,
+                self._changed(self._which, some),
+            )  # of another side of the same decision
+            for which in (beside,) if torch.equal(beside, instead) else (beside, instead):
                 found, before = self._function.taken(which, self._order), self._distance(self.best)
                 moved |= bool((self._distance(found) != before)[before.abs() > 1].any())
                 if self._keep(found):
