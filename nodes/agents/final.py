@@ -139,6 +139,6 @@ def _said(result: Best, contest: Contest) -> str:
     if met is None or met.outcome != "faster":
         return ""
     return (
-        f"The kernel {digest} is the result, not {met.incumbent}, which was kept last: timed together at the end it is "
+        f"The kernel {digest} takes the place of {met.incumbent}, which was kept last: timed together at the end it is "
         f"{met.speedup:.2f}x as fast {met.within}."
     )

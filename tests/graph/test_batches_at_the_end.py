@@ -89,7 +89,7 @@ def test_a_result_that_the_final_chose_is_what_gets_the_loops() -> None:
     assert LOOPS in found(state)
     assert state.history[-1].parent == digest(open_still)
     assert said(state).startswith("Serves batches 1 to ")
-    assert f"The kernel {digest(open_still)} is the result" in result_of(state).final.note
+    assert f"The kernel {digest(open_still)} takes the place of " in result_of(state).final.note
     assert [each.candidate.source for each in state.earlier] == [RIGHT, open_still]
 
 

@@ -135,7 +135,7 @@ def test_a_move_that_stayed_undecided_is_decided_by_the_final_without_a_further_
     assert state.depth == 1, "what is undecided costs none"
     assert contests(judges) == [digest(open_still), digest(RIGHT), digest(THIRD)]
     assert found(state) == open_still
-    assert f"The kernel {digest(open_still)} is the result, not {digest(THIRD)}" in state.result.final.note
+    assert f"The kernel {digest(open_still)} takes the place of {digest(THIRD)}" in state.result.final.note
     assert [held.candidate.source for held in state.earlier] == [RIGHT, THIRD]
     assert state.undecided == ()
 
@@ -208,7 +208,7 @@ def test_the_best_kernels_of_an_evolution_are_timed_together(tmp_path: Path) -> 
     assert contests(evolved.judges) == [first, second, third]
     assert end.best and end.result and end.best == end.result.best
     assert end.best.candidate.digest == second
-    assert f"The kernel {second} is the result, not {third}" in end.result.final.note
+    assert f"The kernel {second} takes the place of {third}" in end.result.final.note
     assert end.withdrawn == ()
 
 
