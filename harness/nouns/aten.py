@@ -71,7 +71,8 @@ _LOWERED: dict[Kind, str] = {
         _adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d""",
     "resample": """
         upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d
-        upsample_trilinear3d grid_sampler grid_sampler_2d grid_sampler_3d affine_grid_generator""",
+        upsample_trilinear3d _upsample_bilinear2d_aa _upsample_bicubic2d_aa
+        grid_sampler grid_sampler_2d grid_sampler_3d affine_grid_generator""",
     "sort": "sort argsort topk kthvalue median nanmedian msort",
     "product": "mm bmm matmul mv dot addmm addmv baddbmm linear einsum outer ger cdist _pdist_forward addbmm bilinear",
     "convolution": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution",

@@ -189,6 +189,19 @@ CASES: dict[str, Case] = {
     ),
     "bilinear": Case(lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), (IMAGE,)),
     "bilinear aligned": Case(lambda x: F.interpolate(x, size=(4, 11), mode="bilinear", align_corners=True), (IMAGE,)),
+    "smaller without steps": Case(lambda x: F.interpolate(x, size=(4, 5), mode="bilinear", antialias=True), (IMAGE,)),
+    "by cubes without steps": Case(
+        lambda x: F.interpolate(x, size=(3, 11), mode="bicubic", antialias=True), (_spotted(IMAGE),)
+    ),
+    "corners without steps": Case(
+        lambda x: F.interpolate(x, size=(5, 3), mode="bicubic", align_corners=True, antialias=True), (IMAGE,)
+    ),
+    "a factor without steps": Case(
+        lambda x: F.interpolate(
+            x, scale_factor=(0.7, 1.3), mode="bilinear", antialias=True, recompute_scale_factor=False
+        ),
+        (IMAGE,),
+    ),
     "nearest": Case(lambda x: F.interpolate(x, size=(5, 11)), (IMAGE,)),
     "im2col": Case(lambda x: F.unfold(x, 3, padding=1, stride=2), (IMAGE,)),
     "double": Case(lambda x: x.double().cumsum(1) + x.sum(), (X,)),

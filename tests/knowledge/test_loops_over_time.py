@@ -20,10 +20,11 @@ from traced import Compiler, Kernel, assert_close, call, trace
 from knowledge.compiler.ir.verify import verify
 from knowledge.compiler.lower.rolling import Loop, rolled
 from knowledge.compiler.passes.staging import staged
-from knowledge.compiler.plan import Decline, Draft
+from knowledge.compiler.plan import MOST_CHARACTERS, Decline, Draft, Plan
 from knowledge.compiler.problem import Op, Problem, Ref
-from knowledge.compiler.schedule.loops.recipe import compiled
-from knowledge.compiler.search.first import MOST_CHARACTERS, MOST_OPERATIONS, first_draft
+from knowledge.compiler.schedule.loops.recipe import LoopsRecipe, compiled
+from knowledge.compiler.search import first
+from knowledge.compiler.search.first import MOST_OPERATIONS, first_draft
 from nodes.turn.answers import MAX_SOURCE_CHARS
 
 TWICE = ("viterbi", "both ways", "in layers")
@@ -180,11 +181,24 @@ def test_random_recurrences_mean_what_pytorch_computes(name: str) -> None:
     means_the_same(name)
 
 
-def test_a_forward_too_long_is_declined_before_it_is_handed_on() -> None:
+def test_a_forward_too_long_is_declined_before_it_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_CHARACTERS == MAX_SOURCE_CHARS
+    monkeypatch.setattr(first, "MOST_CHARACTERS", 200_000)
     draft = first_draft(posed("growing"))
     assert isinstance(draft, Decline)
     assert "characters of source" in draft.reason and "each iteration is the same operations" in draft.reason
+
+
+def test_a_recipe_that_takes_too_long_a_source_leaves_the_turn_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forward(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return (torch.softmax(x @ weight, -1) @ weight.t()).relu() @ weight
+
+    problem = trace(forward, torch.rand(64, 48), torch.rand(48, 96), device=H200)
+    problem = problem.model_copy(update={"target": "cuda"})
+    draft, short = first_draft(problem), LoopsRecipe().render(problem, Plan("loops"))
+    assert isinstance(draft, Draft) and "stages" in draft.why and len(short) < len(draft.source)
+    monkeypatch.setattr(first, "MOST_CHARACTERS", len(short))
+    assert (draft := first_draft(problem)) and isinstance(draft, Draft) and "loops" in draft.why
 
 
 def test_what_no_loop_holds_is_counted_before_it_is_lowered(monkeypatch: pytest.MonkeyPatch) -> None:

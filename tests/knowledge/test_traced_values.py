@@ -41,6 +41,19 @@ CHECKED = {
     "return torch.combinations(x)": "x: torch.randn(23)",
     "return torch.combinations(x, 2, True)": "x: torch.randn(5)",
     "return torch.combinations(x, 3)": "x: torch.randn(5)",
+    "return torch.histc(x, 7, -1, 1.5)": "x: torch.randn(40, 9)",
+    "return x.histc(13)": "x: torch.randn(9)",
+    "return torch.histc(x * 0, 5)": "x: torch.randn(9)",
+}
+_ROWS, _PARTS = "torch.randn(9, 4)", "torch.tensor([0, 4, 2, 3])"
+CHECKED |= {
+    f"return torch.segment_reduce(x, {how}, lengths=n)": f"x, n: {_ROWS}, {_PARTS}"
+    for how in ("'sum'", "'max'", "'min', initial=-0.2", "'prod', initial=2", "'mean', initial=3", "'max', initial=0.2")
+}
+CHECKED |= {
+    "return torch.segment_reduce(x, 'sum', offsets=n)": "x, n: torch.randn(9), torch.tensor([0, 2, 2, 9])",
+    "return torch.segment_reduce(x, 'mean', lengths=n, axis=1)": "x, n: torch.randn(2, 5, 3), "
+    "torch.tensor([[2, 3], [4, 1]])",
 }
 _LOGS, _LABELS = "torch.randn({steps}, 3, 6).log_softmax(-1)", "torch.randint(1, 6, (3, 4))"
 _LENGTHS = "torch.randint(6, {steps}, (3,)), torch.randint(0, 5, (3,))"

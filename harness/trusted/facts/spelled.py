@@ -159,10 +159,66 @@ def _ctc_loss(
     return loss.sum() if kind == "sum" else (loss / counts.clamp(min=1)).mean()
 
 
+def _segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Tensor | None:
+    """Of each segment along an axis what a mask of its places leaves, beginning at `initial`."""
+    kinds = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
+    if reduce not in kinds or indices is not None or (lengths is None) == (offsets is None):
+        return None
+    axis %= data.dim()
+    ends = lengths.cumsum(-1) if lengths is not None else offsets[..., 1:]  # type: ignore[index]
+    starts = ends - lengths if lengths is not None else offsets[..., :-1]  # type: ignore[index]
+    at = torch.arange(data.shape[axis], device=data.device)
+    mine = (starts[..., None] <= at) & (at < ends[..., None])
+    mine = mine.reshape(*mine.shape, *[1] * (data.dim() - axis - 1))
+    held = torch.where(mine, data.unsqueeze(axis), kinds[reduce])
+    start = kinds[reduce] if initial is None else float(initial)
+    if reduce == "max":
+        return held.amax(axis + 1).clamp(min=start)
+    if reduce == "min":
+        return held.amin(axis + 1).clamp(max=start)
+    if reduce == "prod":
+        return held.prod(axis + 1) * start
+    found = held.sum(axis + 1) + start
+    if reduce == "sum":
+        return found
+    counts = mine.sum(axis + 1)
+    return torch.where(counts > 0, found / counts.clamp(min=1), math.nan if initial is None else start)
+
+
+def _histc(
+    input: Tensor,  # noqa: A002 (as above)
+    bins: int = 100,
+    min: float = 0,  # noqa: A002 (as above)
+    max: float = 0,  # noqa: A002 (as above)
+) -> Tensor | None:
+    """How many elements lie in each of equal parts of a range; of all there are where none is given."""
+    if not input.is_floating_point() or min > max or (min == max and not input.numel()):
+        return None
+    x = input.flatten()
+    low, high = x.aminmax() if min == max else (x.new_full((), min), x.new_full((), max))
+    flat = (low == high).to(x.dtype)
+    low, high = low - flat, high + flat
+    part = ((x - low) * bins / (high - low)).nan_to_num(nan=-1.0).clamp(max=bins - 1).floor()
+    part = torch.where((x >= low) & (x <= high), part, -1.0)
+    return (part[:, None] == torch.arange(bins, device=x.device)).sum(0).to(x.dtype)
+
+
 _WRITTEN: dict[Any, Callable[..., Any]] = {
     functional.ctc_loss: _ctc_loss, torch.ctc_loss: _ctc_loss,
     functional.gaussian_nll_loss: _gaussian_nll,
     torch.cov: _cov, torch.Tensor.cov: _cov,
     torch.corrcoef: _corrcoef, torch.Tensor.corrcoef: _corrcoef,
     torch.combinations: _combinations,
+    torch.segment_reduce: _segment_reduce,
+    torch.histc: _histc, torch.Tensor.histc: _histc,
 }  # fmt: skip

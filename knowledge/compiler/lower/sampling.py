@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial, reduce
 from itertools import product as combinations
+from math import ceil, lcm
 
+from knowledge.compiler.ir.dtypes import is_float
 from knowledge.compiler.ir.expressions import Node, UnwritableError
-from knowledge.compiler.ir.index import Index, computed, number, places
+from knowledge.compiler.ir.index import Index, along, axes, computed, number, places
 from knowledge.compiler.ir.nodes import Values
 from knowledge.compiler.lower.lowering import Lower, Lowering
 from knowledge.compiler.lower.moving import clamped
@@ -111,19 +114,26 @@ def _compare(graph: Values, op: str, one: Node, other: float) -> Node:
     return graph.element(op, "bool", one, graph.const(other, one.dtype))
 
 
+def _near(f: Callable[..., Node], x: Node, slope: float) -> Node:
+    """Keys' cubic of a slope, at a distance of 0 to 1."""
+    return f("add", f("mul", f("mul", f("sub", f("mul", x, slope + 2), slope + 3), x), x), 1.0)
+
+
+def _far(f: Callable[..., Node], x: Node, slope: float) -> Node:
+    """The same at a distance of 1 to 2."""
+    inner = f("add", f("mul", f("sub", f("mul", x, slope), 5 * slope), x), 8 * slope)
+    return f("sub", f("mul", inner, x), 4 * slope)
+
+
 def _cubic(f: Callable[..., Node], t: Node) -> tuple[Node, ...]:
     """What the elements at -1, 0, 1 and 2 weigh for a point at t of 0 to 1."""
-    slope = -0.75
-
-    def near(x: Node) -> Node:
-        return f("add", f("mul", f("mul", f("sub", f("mul", x, slope + 2), slope + 3), x), x), 1.0)
-
-    def far(x: Node) -> Node:
-        inner = f("add", f("mul", f("sub", f("mul", x, slope), 5 * slope), x), 8 * slope)
-        return f("sub", f("mul", inner, x), 4 * slope)
-
-    rest = f("sub", 1.0, t)
-    return far(f("add", t, 1.0)), near(t), near(rest), far(f("add", rest, 1.0))
+    slope, rest = -0.75, f("sub", 1.0, t)
+    return (
+        _far(f, f("add", t, 1.0), slope),
+        _near(f, t, slope),
+        _near(f, rest, slope),
+        _far(f, f("add", rest, 1.0), slope),
+    )
 
 
 def _grid_sampler(state: Lowering, op: Op) -> Node:
@@ -158,6 +168,61 @@ def _affine_grid(state: Lowering, op: Op) -> Node:
     return graph.map(shape, turned)
 
 
+def _smoothed(state: Lowering, op: Op) -> Node:
+    """Antialiased resampling: each result weighs the elements around it, and further ones where the image shrinks.
+
+    The weights, Pillow's, follow from whole numbers: a result i lies at p / q (i + 1/2), by steps of p / q elements.
+    """
+    node, shape = state.operand(op.args[0], result_dtype(op)), op.results[0].shape
+    scales = op.args[3] if isinstance(op.args[3], tuple) else op.args[3:]
+    factors = scales if scales is not None and len(scales) == len(shape) - 2 else (None,) * (len(shape) - 2)
+    if not is_float(node.dtype):
+        raise UnwritableError(f"{op.target} of {node.dtype}")
+    for dim in reversed(range(2, len(shape))):
+        extent, wanted, factor = node.shape[dim], shape[dim], factors[dim - 2]
+        if op.args[2] is True:
+            step = Fraction(extent - 1, wanted - 1) if wanted > 1 else Fraction(0)
+        else:
+            told = Fraction(1 / factor).limit_denominator(1 << 12) if isinstance(factor, float) else None
+            step = told or Fraction(extent, wanted)
+        node = _smoothed_along(state.graph, node, dim, wanted, step, "cubic" in op.target)
+    return node
+
+
+def _smoothed_along(graph: Values, node: Node, dim: int, wanted: int, step: Fraction, by_cubes: bool) -> Node:
+    shape = (*node.shape[:dim], wanted, *node.shape[dim + 1 :])
+    here, dtype = places(shape), node.dtype
+    f = partial(_term, graph, dtype)
+    wide = max(step, Fraction(1))
+    reach = wide * (2 if by_cubes else 1)
+    taps = ceil(2 * reach) + 1
+    (tap,) = map(along, axes("r", (taps,)))
+
+    def first(at: Index) -> Index:
+        """floor(step (at + 1/2) - reach + 1/2), over one denominator."""
+        ahead = step / 2 - reach + Fraction(1, 2)
+        under = lcm(step.denominator, ahead.denominator)
+        return (at * int(step * under) + int(ahead * under)) // under
+
+    def weight(at: Index) -> Node:
+        """Of the element at a tap: 0 beyond the image's ends."""
+        index = first(at) + tap
+        under = 2 * step.denominator
+        gap = graph.position(index * under + at * int(-step * under) + int((1 - step) * under / 2))
+        x = f("abs", f("mul", graph.element("cast", dtype, gap), float(1 / (under * wide))))
+        due = f("sub", 1.0, x)
+        if by_cubes:
+            due = f("select", _compare(graph, "lt", x, 1.0), _near(f, x, -0.5), _far(f, x, -0.5))
+        held = _compare(graph, "lt", x, 2.0 if by_cubes else 1.0)
+        held = graph.element("and", "bool", graph.within(index, node.shape[dim]), held)
+        return f("select", held, due, 0.0)
+
+    total = graph.fold("sum", (wanted,), (taps,), weight(*places((wanted,))))
+    read = graph.read(node, (*here[:dim], first(here[dim]) + tap, *here[dim + 1 :]), partial=True)
+    made = graph.fold("sum", shape, (taps,), f("mul", weight(here[dim]), read))
+    return graph.map(shape, f("div", graph.read(made, here), graph.read(total, (here[dim],))))
+
+
 def _before(graph: Values, ordered: Node, lead: tuple[Index, ...], x: Node, *, right: bool) -> Node:
     """How many of the ordered numbers come before x, or are it where `right`, by halves; all of them before NaN."""
     count = ordered.shape[-1]
@@ -189,6 +254,6 @@ def _searched(state: Lowering, op: Op) -> Node:
 
 SAMPLING: dict[str, Lower] = {
     "grid_sampler": _grid_sampler, "grid_sampler_2d": _grid_sampler, "grid_sampler_3d": _grid_sampler,
-    "affine_grid_generator": _affine_grid,
+    "affine_grid_generator": _affine_grid, "_upsample_bilinear2d_aa": _smoothed, "_upsample_bicubic2d_aa": _smoothed,
     "bucketize": _searched, "searchsorted": _searched,
 }  # fmt: skip

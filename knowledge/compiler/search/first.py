@@ -6,7 +6,7 @@ from knowledge.compiler.ir.cost import LAUNCHES_OF_BYTES
 from knowledge.compiler.lower.front import OPERATIONS
 from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, base_name
 from knowledge.compiler.lower.rolling import rolled
-from knowledge.compiler.plan import Decline, Draft, Plan, Recipe, settled
+from knowledge.compiler.plan import MOST_CHARACTERS, Decline, Draft, Plan, Recipe, settled
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.loops.recipe import LoopsRecipe
 from knowledge.compiler.schedule.parts.stages import StagesRecipe
@@ -27,15 +27,16 @@ WHAT_IT_WRITES = (
 # launches.
 MUCH_LESS = 0.7
 
-MOST_CHARACTERS = 200_000
-"""Of a kernel's source, as the agents' answers take it."""
 MOST_OPERATIONS = 3000
 """Operations, loops counted once, whose source is longer for sure; to lower them takes half a minute."""
 
 
 def first_draft(problem: Problem) -> Draft | Decline:
-    """The kernel of depth 0, by the first recipe that can write the problem: the plain one after its sure moves."""
-    reason = ""
+    """The kernel of depth 0, by the first recipe that can write the problem: the plain one after its sure moves.
+
+    A recipe whose source would be too long leaves the turn to the next one.
+    """
+    reason = long = ""
     if (left := len(rolled(problem))) > MOST_OPERATIONS:
         return Decline(_too_long(problem, f"{left} operations that no loop over steps holds"))
     for recipe in recipes_for(problem):
@@ -44,11 +45,11 @@ def first_draft(problem: Problem) -> Draft | Decline:
             plan, made = settled(recipe, problem, plan)
             what = f"with {', '.join(made)}" if made else "plain and correct"
             source = recipe.render(problem, plan)
-            if len(source) > MOST_CHARACTERS:
-                return Decline(_too_long(problem, f"{len(source):,} characters of source"))
-            return Draft(source, "first kernel", f"{what}, by the {recipe.name} recipe")
+            if len(source) <= MOST_CHARACTERS:
+                return Draft(source, "first kernel", f"{what}, by the {recipe.name} recipe")
+            long = _too_long(problem, f"{len(source):,} characters of source")
         reason = plan.reason.rstrip(".") if isinstance(plan, Decline) else reason
-    return Decline(_refusal(problem, reason))
+    return Decline(long or _refusal(problem, reason))
 
 
 def _outdone(recipe: Recipe, problem: Problem) -> bool:
