@@ -44,7 +44,8 @@ def _show(check: TaskCheck, console: Console) -> None:
     for reason in check.left_out:
         console.print(Text(f"Left out: {reason}"), soft_wrap=True)
     for work in check.workloads:
-        console.print(f"\n{work.name}: {work.flops} FLOPs, {work.bytes_moved} bytes")
+        flops = f"{work.flops} FLOPs of products and convolutions" if work.flops else "no products or convolutions"
+        console.print(f"\n{work.name}: {flops}, {work.bytes_moved} bytes")
         console.print(drawn(_filters(work)))
         if work.influence:
             console.print(f"a constant would be wrong on {work.influence} inputs")

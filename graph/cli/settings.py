@@ -162,13 +162,20 @@ def show_lines(lines: Iterator[Text], console: Console) -> None:
 
 
 def listed(word: str = "") -> Iterator[Text]:
-    """A line a setting, below its group's: of those that have the word in their name or what they mean."""
+    """A line a setting, below its group's: of those that have the word in their name or what they mean.
+
+    Raises `UserError` where none has it.
+    """
+    found = False
     for group in Settings.groups():
         wanted = [(name, field) for name, field in fields(group) if word.lower() in f"{name} {_meaning(field)}".lower()]
         if wanted:
+            found = True
             yield Text(f"{group.__name__}: {group.__doc__}", style="bold")
         for name, field in wanted:
             yield Text(f"  {name:<{NAME_WIDTH}} {_default(field):<{DEFAULT_WIDTH}} {_meaning(field)}")
+    if not found:
+        raise UserError(f"No setting says {word!r}.", "`cutegen settings` lists all of them.")
 
 
 def in_full(name: str) -> str:

@@ -19,6 +19,8 @@ from harness.wire.telling import overhearing, tell
 
 LIMITS = Limits(wall_s=DESCRIBE_S, memory_bytes=64 << 30, processes=512, file_bytes=1 << 30)
 
+STARTING = "starting PyTorch"
+
 
 def describe_task(
     source: str, *, name: str, tier: Tier, read: tuple[str, ...] = (), within_s: float = DESCRIBE_S
@@ -35,7 +37,7 @@ def describe_task(
 
     try:
         with tempfile.TemporaryDirectory(prefix="cutegen-") as scratch, overhearing(note):
-            tell(Describing(name=name, doing="starting PyTorch"))
+            tell(Describing(name=name, doing=STARTING))
             found = warm_parent().run(
                 "describe",
                 {"source": source, "name": name},
@@ -48,7 +50,9 @@ def describe_task(
     except JobTookTooLongError as late:
         raise UserError(
             f"{name}: describing the task took longer than {within_s:g} s, and was then {doing[-1]}.",
-            "Does that come to an end? If it only needs more time, raise max_describe_s.",
+            "This machine is busy, or slow: raise max_describe_s."
+            if doing[-1] == STARTING
+            else "Does that come to an end? If it only needs more time, raise max_describe_s.",
         ) from late
     except JobDiedError as died:
         raise UserError(f"{name}: running it ended its process, {died.reason}.", "Try it in plain Python.") from died

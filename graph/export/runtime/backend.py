@@ -6,7 +6,6 @@ beside the folder; without one kernels come from the user's archive. What no ker
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import warnings
@@ -22,7 +21,6 @@ NAME = "cutegen"
 MOST_TOLD = 256
 LEAST_TORCH = (2, 11)
 """Kernels are placed from this version on."""
-_LOG = logging.getLogger(NAME)
 _TOLD: set[str] = set()
 
 
@@ -120,4 +118,3 @@ def _tell(said: str) -> None:
     if said not in _TOLD:
         _TOLD.add(said)
         warnings.warn(f"{said}.", stacklevel=2)
-        _LOG.warning("%s", said)

@@ -6,7 +6,6 @@ than short, and the rest is asked only where that says no.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import warnings
@@ -28,7 +27,6 @@ from .straight import Run, Straight, make_straight, ready, runner
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _function_transforms = torch._C._are_functorch_transforms_active
 _is_traced = torch.compiler.is_dynamo_compiling
-_LOG = logging.getLogger("cutegen")
 # What a caller does, not what is given: no value is wrong.
 _OF_THE_CALL = frozenset({"mode", "gradient", "autocast", "transform"})
 
@@ -160,7 +158,6 @@ class Kernel:
         self.fallbacks[unfit.kind] += 1
         if self.fallbacks[unfit.kind] == 1:
             warnings.warn(f"{unfit.said}. The reference computes this call and others like it.", stacklevel=3)
-            _LOG.warning("%s: the reference computes such calls", unfit.said)
 
     def _carefully(self, module: Any, values: tuple[Any, ...]) -> tuple[Any, Unfit | None]:
         """A call unlike those before: whether it is the kernel's, and whether others like it can go straight to it."""

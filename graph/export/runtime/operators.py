@@ -5,6 +5,7 @@ Registered without torch.library.custom_op, whose wrappers cost a call four time
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,6 +17,20 @@ _operators: Any = torch.library.Library("cutegen", "FRAGMENT")  # type: ignore[n
 _TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
 _OUT = getattr(torch.Tag, "out", None)
 """Of an overload that writes where it is asked to: torch.compile then plans that memory (torch 2.13)."""
+
+
+class _Tags(list[Any]):
+    """Of an overload that writes to `out`: Inductor declares no function for one where it writes C++ (`cpp_wrapper`,
+    ahead of time), and shall take the operator that returns its results.
+    """
+
+    def __contains__(self, tag: object) -> bool:
+        return super().__contains__(tag) and not (tag == _OUT and _in_cpp())
+
+
+def _in_cpp() -> bool:
+    virtualized = sys.modules.get("torch._inductor.virtualized")
+    return virtualized is not None and bool(getattr(virtualized.V.graph, "cpp_wrapper", False))
 
 
 class Work(NamedTuple):
@@ -40,6 +55,8 @@ def operator(name: str, schema: tuple[str, str], key: str, work: Work, gradients
             _define(
                 f"{name}.out", schema[1], tags, key, lambda *values, **outs: held[0].write(*values, **outs), _written
             )
+            out = getattr(torch.ops.cutegen, name).out
+            out._tags = _Tags(out.tags)
         backward, keep = _formula(gradients)
         torch.library.register_autograd(f"cutegen::{name}", backward, setup_context=keep, lib=_operators)
         getattr(torch.ops.cutegen, name).held_work = held

@@ -49,6 +49,17 @@ def test_a_sound_task_with_its_cost_and_conditioning(tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("forward", "said"),
+    [("self.linear(x)", "1024 FLOPs of products"), ("x * x + self.linear.weight[0]", "given: no products")],
+)
+def test_what_is_not_counted_is_not_called_nothing(forward, said, tmp_path):
+    file = tmp_path / "task.py"
+    file.write_text(TASK.format(forward=forward), encoding="utf-8")
+    told = CliRunner().invoke(app, ["check-task", str(file)]).stdout
+    assert said in told and " 0 FLOPs" not in told
+
+
 @pytest.mark.parametrize("forward", ["self.linear(x) * 0", "torch.softmax(self.linear(x), 1).sum(1)"])
 def test_a_task_that_a_constant_passes_is_degenerate(forward, tmp_path):
     found = check(tmp_path, forward)

@@ -174,6 +174,8 @@ def test_one_setting_is_shown_in_full_and_others_are_searched_for() -> None:
     assert "when_needed, every" in here("settings", "diagnose").stdout
     found = here("settings", "--search", "SANITIZE").stdout
     assert "sanitize " in found and "max_dollars" not in found and "Budgets" not in found
+    none = here("settings", "--search", "zeppelin")
+    assert (none.exit_code, none.stdout) == (2, "") and "No setting says 'zeppelin'." in none.stderr
     wrong = here("settings", "max_dept")
     assert wrong.exit_code == 2
     assert "Did you mean max_depth?" in wrong.stderr

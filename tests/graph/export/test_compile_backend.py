@@ -149,6 +149,13 @@ def test_what_runs_is_the_kernel(shifted: Path) -> None:
     torch.testing.assert_close(found, F.silu(a) * b + 1)
 
 
+def test_where_inductor_writes_cpp_the_kernel_is_called_as_well(shifted: Path) -> None:
+    a, b = torch.randn(2, 2, 8, 32).unbind()
+    with torch.no_grad():
+        found = compiled(lambda a, b: F.silu(a) * b, shifted, cpp_wrapper=True)(a, b)
+    torch.testing.assert_close(found, F.silu(a) * b + 1)
+
+
 def test_a_kernel_of_several_results_whose_first_is_used_twice(tmp_path: Path) -> None:
     folder = exported(tmp_path / "norm", NORM, NORM_KERNEL)
 

@@ -281,3 +281,7 @@ def test_the_command_writes_a_runs_kernel(forward: RunRecord, tmp_path: Path) ->
     done = CliRunner().invoke(app, ["export", str(run), "--form", "robust-kbench", "-o", str(out / "robust")])
     assert done.exit_code == 2
     assert "robust-kbench evaluates kernels for GPUs alone" in done.stderr
+    (run / "record.json").write_text(forward.model_copy(update={"best": None}).model_dump_json())
+    done = CliRunner().invoke(app, ["export", str(run), "--form", "hf-kernels", "-o", str(out / "hub")])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("cutegen: The run on ")  # and nothing before it of a build that is none

@@ -219,6 +219,12 @@ def test_odd_names_that_are_plain_are_kept() -> None:
     assert task.signature.parameters[0].name == 'weight "of" <i>*/'
 
 
+def test_a_file_that_had_no_turn_is_not_the_one_that_does_not_end() -> None:
+    with pytest.raises(UserError, match="was then starting PyTorch") as caught:
+        describe_task(FINE, name="task", tier=resolve_tier("auto"), within_s=1e-3)
+    assert caught.value.remedy == "This machine is busy, or slow: raise max_describe_s."
+
+
 @pytest.mark.parametrize(
     ("where", "doing"),
     [
