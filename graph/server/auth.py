@@ -73,7 +73,7 @@ async def _settle(value: Auth.types.RunsCreate, asked: Any, graph: str | None, h
     checkpoint = ((asked.get("config") or {}).get("configurable") or {}).get("checkpoint_id")
     held = await look_at(str(thread_id), graph, headers, checkpoint) if thread_id else None
     if held is not None or thread_id is None or value.get("if_not_exists") == "create":
-        require_begun(held, given, command)  # a thread that there is not is the server's to refuse
+        require_begun(held, given)  # a thread that there is not is the server's to refuse
     if held is not None:
         name_question(held, command)
         asked["context"] = settings_on(held, given, asked.get("context")) or asked.get("context")
@@ -289,10 +289,9 @@ def settings_on(held: Held, given: Any, sent: Any) -> dict[str, Any] | None:
         raise _refused_thread(str(error)) from None
 
 
-def require_begun(held: Held | None, given: Any, command: Any) -> None:
-    """Raises 422 for a run that goes on, or answers, where nothing was begun."""
-    writes = command and (command.get("update") or command.get("goto"))
-    if given is None and not writes and (held is None or not held.begun):
+def require_begun(held: Held | None, given: Any) -> None:
+    """Raises 422 for a run that goes on, or brings a command of any kind, where nothing was begun."""
+    if given is None and (held is None or not held.begun):
         raise _refused_thread("Nothing was begun on this thread: give the run an input first.")
 
 

@@ -206,6 +206,8 @@ def test_where_nothing_was_begun_an_answer_is_refused(url: str, graph: str) -> N
         said = [
             await refusal(client.runs.create(thread, graph, command={"resume": "x"})),
             await refusal(client.runs.create(thread, graph, input=None)),
+            await refusal(client.runs.create(thread, graph, command={"goto": "tester"})),
+            await refusal(client.runs.create(thread, graph, command={"update": {"name": "softsign"}})),
             await refusal(client.runs.create(None, graph, input=None)),
             await refusal(client.runs.create(assistant_id=graph, command={"resume": "x"}, **unborn)),
         ]
