@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import torch
 from python_kernels import bench_of, right
@@ -9,6 +11,7 @@ from python_kernels import bench_of, right
 from harness.nouns.task import ScalarSpec, Signature, TensorSpec
 from harness.trusted.jobs.kept_results import require_new_results
 from harness.trusted.link import CandidateFailedError
+from harness.trusted.reference import Reference
 from harness.trusted.timing.timed_outputs import TimedOutputs
 
 SOURCE = """
@@ -93,6 +96,18 @@ def test_who_keeps_a_result_by_less_than_all_is_refused(key, result):
         with pytest.raises(CandidateFailedError, match="y came out wrong") as refused:
             made_of(KEYS[key], result, seed)
         assert refused.value.check == "timed_output"
+
+
+def test_a_machine_that_is_busy_with_others_has_no_fewer_changes(monkeypatch):
+    run = Reference.run
+
+    def late(*given):
+        time.sleep(0.06)
+        return run(*given)
+
+    monkeypatch.setattr(Reference, "run", late)
+    with pytest.raises(CandidateFailedError, match="y came out wrong"):
+        made_of(KEYS["one argument and its place"], "", 0)
 
 
 @pytest.mark.parametrize("result", RESULTS)
