@@ -40,40 +40,56 @@ def exemplar(text: str = EXEMPLAR) -> Exemplar:
     return Exemplar("sums", text, "", {"op class": "reduction", "architecture": "sm_80"})
 
 
-def test_header_is_read_as_a_sentence_and_facts(tmp_path, monkeypatch):
-    (tmp_path / "sums.cu").write_text(EXEMPLAR)
-    monkeypatch.setattr("knowledge.compiler.kernels.source._FOLDER", tmp_path)
+@pytest.fixture
+def holds(tmp_path_factory, monkeypatch):
+    """Have the folder of kernels be another one, with these files."""
+
+    def hold(**files):
+        folder = tmp_path_factory.mktemp("kernels")
+        for name, text in files.items():
+            (folder / name.replace("_", ".")).write_text(text)
+        monkeypatch.setattr("knowledge.compiler.kernels.source._FOLDER", folder)
+
+    return hold
+
+
+def test_header_is_read_as_a_sentence_and_facts(holds):
+    holds(sums_cu=EXEMPLAR)
     loaded = source.load("sums")
     assert source.names() == ("sums",)
     assert loaded.computes == "Sums: here of two, in float32."
     assert dict(loaded.facts) == {
         "op class": "reduction", "architecture": "sm_80", "shared memory": "4 x 4 = 16 bytes, and no more",
     }  # fmt: skip
-    (tmp_path / "sums.cu").write_text(EXEMPLAR.replace("op class", "kind"))
+    holds(sums_cu=EXEMPLAR.replace("op class", "kind"))
     with pytest.raises(ValueError, match="op class"):
         source.load("sums")
 
 
-def test_a_kernel_that_shares_sections_with_others_is_loaded_whole(tmp_path, monkeypatch):
+def test_a_kernel_that_shares_sections_with_others_is_loaded_whole(holds):
     header, knobs = EXEMPLAR[: EXEMPLAR.index("// begin knobs")], EXEMPLAR[EXEMPLAR.index("// begin knobs") :]
-    (tmp_path / "sums.cu").write_text("#include <cmath>\n" + EXEMPLAR)
-    (tmp_path / "products.cu").write_text(header.replace("Sums", "Products") + "// knobs: as in sums.cu\nint z = 3;\n")
-    (tmp_path / "powers.cpp").write_text(header.replace("Sums", "Powers") + "// knobs: as in products.cu\n")
-    (tmp_path / "roots.cpp").write_text(header.replace("Sums", "Roots") + "// knobs: as in powers.cpp\n")
-    monkeypatch.setattr("knowledge.compiler.kernels.source._FOLDER", tmp_path)
+    holds(
+        sums_cu="#include <cmath>\n" + EXEMPLAR,
+        products_cu=header.replace("Sums", "Products") + "// knobs: as in sums.cu\nint z = 3;\n",
+        powers_cpp=header.replace("Sums", "Powers") + "// knobs: as in products.cu\n",
+        roots_cpp=header.replace("Sums", "Roots") + "// knobs: as in powers.cpp\n",
+    )
     assert source.load("products").text == header.replace("Sums", "Products") + knobs + "int z = 3;\n"
     assert source.load("products").computes == "Products: here of two, in float32."
     assert source.load("powers").text == header.replace("Sums", "Powers") + knobs
     assert source.load("roots").text == header.replace("Sums", "Roots") + knobs
-    (tmp_path / "roots.cpp").write_text(header + "// begin _own\nint r = 2;\n// end _own\n")
-    (tmp_path / "powers.cpp").write_text(header + "// _own: as in roots.cpp\n")
+    holds(
+        roots_cpp=header + "// begin _own\nint r = 2;\n// end _own\n",
+        powers_cpp=header + "// _own: as in roots.cpp\n",
+        sums_cu=EXEMPLAR,
+        products_cu=header + "// more: as in sums.cu\n",
+        quotients_cu=header + "// knobs: as in nothing.cu\n",
+    )
     assert source.load("powers").text == source.load("roots").text == header + "int r = 2;\n"
-    (tmp_path / "products.cu").write_text(header + "// more: as in sums.cu\n")
     with pytest.raises(ValueError, match="no section 'more'"):
         source.load("products")
-    (tmp_path / "products.cu").write_text(header + "// knobs: as in nothing.cu\n")
     with pytest.raises(ValueError, match="no exemplar 'nothing'"):
-        source.load("products")
+        source.load("quotients")
 
 
 def test_no_section_is_written_twice():

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -80,12 +81,12 @@ class Exemplar:
 
 def names() -> tuple[str, ...]:
     """The exemplars' names, sorted."""
-    return tuple(sorted(_files()))
+    return tuple(sorted(_files(_FOLDER)))
 
 
 def load(name: str) -> Exemplar:
     """One exemplar. Raises ValueError where there is none of that name, or its header is incomplete."""
-    return read(name, _UNMARKED.sub("", _whole(name)))
+    return _load(name, _FOLDER)
 
 
 def read(name: str, text: str) -> Exemplar:
@@ -97,18 +98,25 @@ def read(name: str, text: str) -> Exemplar:
     return Exemplar(name, text, computes, MappingProxyType(facts))
 
 
-def _files() -> dict[str, Path]:
-    return {path.stem: path for pattern in ("*.cu", "*.cpp") for path in _FOLDER.glob(pattern)}
+@cache
+def _load(name: str, folder: Path) -> Exemplar:
+    return read(name, _UNMARKED.sub("", _whole(name, folder)))
 
 
-def _whole(name: str) -> str:
+@cache
+def _files(folder: Path) -> dict[str, Path]:
+    return {path.stem: path for pattern in ("*.cu", "*.cpp") for path in folder.glob(pattern)}
+
+
+@cache
+def _whole(name: str, folder: Path) -> str:
     """The kernel that a file stands for: every shared section in its place. Raises ValueError where there is none."""
-    files = _files()
+    files = _files(folder)
     if name not in files:
         raise ValueError(f"There is no exemplar {name!r}; there are {', '.join(names())}.")
 
     def shared(line: re.Match[str]) -> str:
-        section, text = line["section"], _find(_whole(line["name"]), line["section"])[2]
+        section, text = line["section"], _find(_whole(line["name"], folder), line["section"])[2]
         return text.removesuffix("\n") if section.startswith("_") else f"// begin {section}\n{text}// end {section}"
 
     return _SHARED.sub(shared, files[name].read_text(encoding="utf-8"))
