@@ -79,11 +79,11 @@ class Reference:
         self.state = tuple(state)
         self.renewed: tuple[str, ...] = ()
         self.source, self._seed = source, seed
-        torch.manual_seed(seed)  # what the file draws when it is executed is the same every time, too
+        self._begin_drawing(seed)  # what the file draws when it is executed is the same every time, too
         self.module = _execute(source, name)
         self.takes: Form | None = None
         self.returns: Form | None = None
-        torch.manual_seed(seed)
+        self._begin_drawing(seed)
         with self._there():
             made = self._maker("get_init_inputs") if hasattr(self.module, "get_init_inputs") else list
             arguments = self.guarded("get_init_inputs()", made)
@@ -152,7 +152,7 @@ class Reference:
 
     def _drawn(self, seed: int) -> list[Value]:
         """What `get_inputs` itself gives; sets `takes`."""
-        torch.manual_seed(seed)
+        self._begin_drawing(seed)
         with self._there():
             given = self.guarded("get_inputs()", self._maker("get_inputs"))
         if type(given) is list:
@@ -232,6 +232,14 @@ class Reference:
         dtype = self.variant.dtype
         value = value.detach()
         return value.to(self.place, TORCH_DTYPES[dtype] if dtype and value.is_floating_point() else value.dtype)
+
+    def _begin_drawing(self, seed: int) -> None:
+        """Seed what the file draws from. `torch.manual_seed` also writes down the stack for each kind of device that
+        was not used yet, which takes longer than most inputs."""
+        if self.place == _HOST:
+            torch.default_generator.manual_seed(seed)
+        else:
+            torch.manual_seed(seed)
 
     def _there(self) -> contextlib.AbstractContextManager[object]:
         """The file's own tensors are made on the device; on a GPU that is a hundred times faster than moving them."""
