@@ -84,6 +84,8 @@ def require_harmless(settings: Settings, state: Isolated) -> None:
     risk = next(risks(settings), None)
     if risk is None and settings.run_dir:
         risk = "would write into a folder of this machine"
+    if risk is None and any(spec.strip().startswith("replay:") for spec in _models(settings)):
+        risk = "would read a conversation on this machine"
     if risk is None and state.tier == "none":
         risk = "would run kernels without isolation, as the state says"
     if risk is not None:
@@ -96,11 +98,15 @@ def risks(settings: Settings) -> Iterator[str]:
         yield "would run kernels without isolation"
     if settings.archive not in ("", NONE):
         yield f"would write into the archive {settings.archive}"
-    proposing = (*(each.model for each in settings.proposers), *settings.optimizer_ensemble)
-    for spec in sorted({settings.fallback_model, *map(settings.model_for, get_args(Voice)), *proposing}):
+    for spec in _models(settings):
         kind, _, name = spec.strip().partition(":")
         if kind == "openai" and name:
             yield from _sent(name, settings.base_url)
+
+
+def _models(settings: Settings) -> list[str]:
+    proposing = (*(each.model for each in settings.proposers), *settings.optimizer_ensemble)
+    return sorted({settings.fallback_model, *map(settings.model_for, get_args(Voice)), *proposing})
 
 
 def _sent(name: str, base_url: str) -> Iterator[str]:

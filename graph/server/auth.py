@@ -58,6 +58,7 @@ async def run_begins(ctx: Auth.types.AuthContext, value: Auth.types.RunsCreate) 
 
     A run on a thread that holds one gets the settings of that one, but for what its client sends.
     """
+    _require_no_rollback(value.get("multitask_strategy"))
     asked: Any = value.get("kwargs") or value  # langgraph-api keeps them apart, Aegra does not
     token = os.environ.get(TOKEN, "")
     headers = {"authorization": f"Bearer {token}"} if token else {}
@@ -89,6 +90,18 @@ async def preset_is_made(ctx: Auth.types.AuthContext, value: Auth.types.Assistan
 async def preset_is_changed(ctx: Auth.types.AuthContext, value: Auth.types.AssistantsUpdate) -> None:
     """Refuses them there as well."""
     require_settings(value.get("context"))
+
+
+@auth.on.threads.update
+async def run_is_cancelled(ctx: Auth.types.AuthContext, value: Auth.types.ThreadsUpdate) -> None:
+    """Refuses a cancellation that would undo the run."""
+    _require_no_rollback(value.get("action"))
+
+
+def _require_no_rollback(action: Any) -> None:
+    """Refuses with 422 what langgraph-api cannot do with these checkpoints: it leaves the thread busy for ever."""
+    if action == "rollback":
+        raise _refused_input("A run cannot be undone: give interrupt, enqueue or reject in place of rollback.")
 
 
 def _is_here(request: Request) -> bool:

@@ -445,6 +445,31 @@ def test_a_cancelled_run_leaves_its_model_at_once_and_its_thread_goes_on(url: st
     assert Result.model_validate(values["result"]).stop.message == "it is beyond me"
 
 
+def test_a_rollback_is_refused_and_its_thread_goes_on(url: str) -> None:
+    """langgraph-api would end its worker over it, and the thread would be busy for ever."""
+    manual = {"model": "manual", "target": "cpu"}
+
+    async def ask() -> tuple[list[int], str, Any]:
+        client, refused = client_of(url), []
+        thread, name = (await client.threads.create())["thread_id"], await assistant(client)
+        task = {"source": SOURCE, "name": "softsign"}
+        run = await client.runs.create(thread, name, input=task, context=manual)
+        for ask in (
+            lambda: client.runs.create(thread, name, input=task, context=manual, multitask_strategy="rollback"),
+            lambda: client.runs.cancel(thread, run["run_id"], action="rollback"),
+        ):
+            with pytest.raises(APIStatusError) as error:
+                await ask()
+            refused.append(error.value.response.status_code)
+        await client.runs.join(thread, run["run_id"])
+        status = (await client.threads.get(thread))["status"]
+        return refused, status, await client.runs.wait(thread, name, command={"resume": "CANNOT: it is enough"})
+
+    refused, status, values = asyncio.run(ask())
+    assert (refused, status) == ([422, 422], "interrupted")
+    assert Result.model_validate(values["result"]).stop.message == "it is enough"
+
+
 def test_two_tasks_on_one_thread_are_two_runs_and_the_same_one_goes_deeper(url: str) -> None:
     """Scripted judges cannot tell: the first task's kernel has to be wrong for the second one."""
     swish = SOURCE.replace("x / (1 + torch.abs(x))", "x * torch.sigmoid(x)")

@@ -348,6 +348,7 @@ def test_checkpoints_cannot_turn_isolation_off(folder: RunFolder) -> None:
             "send OPENAI_API_KEY to models.example.com",
         ),
         ({"run_dir": "somewhere"}, "write into a folder of this machine"),
+        ({"reviewer_model": " replay:/etc/passwd"}, "read a conversation on this machine"),
     ],
 )
 def test_a_servers_clients_may_not_harm_its_owner(asked, told, monkeypatch) -> None:
