@@ -53,10 +53,11 @@ _UNSTEADY = ("Races and stages", "It is wrong or slow on the processor only some
 _OF_BOTH, _PROCEDURE = "debugging", "Procedure"
 _ON_WRITING: dict[TargetName, str] = {"cpu": "cpu", "cuda": "cute"}
 _OF_THE_PROCESSOR = frozenset(("cpu", "debugging_cpu", "optimize_cpu"))
-_OF_A_CLASS = {
+_MOVES_OF = {
     "elementwise": "Moves for streams of elements on the processor",
     "reduction": "Moves for reductions on the processor",
     "gemm": "Moves for products on the processor",
+    "windows": "Moves for windows on the processor",
 }
 
 
@@ -113,16 +114,26 @@ def debugging(target: TargetName, failure: Failure, *, moving: bool = False) -> 
     return _joined((introduction, *(part for part in parts if part.title in (_PROCEDURE, *titles))))
 
 
-def moves(op_class: str, target: TargetName) -> str:
-    """The moves worth trying on a class of kernels, in their order."""
+def moves(op_class: str, target: TargetName, topics: Collection[Topic]) -> str:
+    """The moves worth trying on a kernel of this class for a task of these topics, in their order."""
     if not on_gpu(target):
-        others = {title for name, title in _OF_A_CLASS.items() if op_class in _OF_A_CLASS and name != op_class}
-        return _joined(tuple(part for part in guide("optimize_cpu") if part.title not in others))
+        left_out = {*_MOVES_OF.values()} - _kinds_of_moves(op_class, topics)
+        return _joined(tuple(part for part in guide("optimize_cpu") if part.title not in left_out))
     named = f"optimize_{op_class}"
     if named in guide_names() and op_class != "other":
         return _joined(guide(named))
     # What has no class of its own mostly streams or reduces: its guide refers to the moves of both.
     return _joined((*guide("optimize_other"), *guide("optimize_elementwise"), *guide("optimize_reduction")))
+
+
+def _kinds_of_moves(op_class: str, topics: Collection[Topic]) -> set[str]:
+    """The sections for a kernel on the processor: windows are no rows to be reduced, whatever stands behind them."""
+    kinds = {op_class} if op_class in _MOVES_OF else {"elementwise", "reduction"}
+    if "windows" in topics:
+        kinds = {"windows"}
+    if "products" in topics:
+        kinds.add("gemm")
+    return {_MOVES_OF[kind] for kind in kinds}
 
 
 def metrics(target: TargetName) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 from harness.nouns.aten import of_kinds
@@ -56,6 +58,16 @@ def topics_of(task: Task) -> frozenset[Topic]:
         return _OF_A_CLASS[task.op_class].union(named)
     found = {topic for op in task.program.ops for topic in _topics(op)}
     return frozenset(found | ({"attention"} if _attends(task.program) else set()))
+
+
+def functions_of(program: Program | None) -> Mapping[str, int]:
+    """The functions that a traced task computes, each with the elements of its results; empty where not traced."""
+    found: dict[str, int] = {}
+    for op in program.ops if program else ():
+        name = _name(op)
+        if name in _FUNCTIONS:
+            found[name] = found.get(name, 0) + math.prod(op.results[0].shape)
+    return found
 
 
 def _topics(op: TracedOp) -> set[Topic]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +12,20 @@ from langchain_core.messages import AIMessage
 from harness.nouns.aten import FREE, of_kinds
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.task import Argument, DTypeArg, Program, Ref, Task, TensorSpec, TracedOp, Workload
+from knowledge.topics import functions_of
 from nodes.request import Left
 
 MAX_OPERATIONS = 32
+_FIRST, _LAST = 14, 4
 _MAX_NAMED = 8
 
 # What the FLOPs of a task count (`harness.trusted.facts.watching`), by the names that a traced forward has for it.
 _COUNTED = of_kinds("product", "convolution", "attention", "recurrence")
 _SORTING = of_kinds("sort")
 _NO_ARITHMETIC = FREE | of_kinds("copy", "cast", "create", "rearrange") | {"detach_", "dropout"}
+
+_OF_A_FUNCTION = 20
+"""So many instructions take exponential, erf and the like for a vector, as the guide on the processor writes them."""
 
 _TICKS = re.compile(r"`{3,}")
 
@@ -37,14 +43,16 @@ def one_line(text: str) -> str:
 
 
 def say_operations(program: Program | None) -> str:
-    """One line an operation: its name, operands, and the shape and type of what it gives; empty where not traced."""
+    """One line an operation: its name, operands, and the shape and type of what it gives; empty where not traced.
+
+    Of more than `MAX_OPERATIONS`, mostly the turns of a loop, the beginning and the end.
+    """
     if program is None:
         return ""
-    lines = [
-        f"{', '.join(map(_result, op.results))} = {op.target}({_arguments(op)})" for op in program.ops[:MAX_OPERATIONS]
-    ]
-    left_out = len(program.ops) - len(lines)
-    return "\n".join([*lines, *([f"({left_out} more)"] if left_out > 0 else [])])
+    if len(program.ops) <= MAX_OPERATIONS:
+        return "\n".join(map(_operation, program.ops))
+    left_out = f"({len(program.ops) - _FIRST - _LAST} more)"
+    return "\n".join([*map(_operation, program.ops[:_FIRST]), left_out, *map(_operation, program.ops[-_LAST:])])
 
 
 def say_uncounted(program: Program | None) -> str:
@@ -63,7 +71,8 @@ def say_sorting(program: Program | None) -> str:
 def say_machine(device: DeviceFacts, task: Task) -> str:
     """The device's rates, and which of them bounds the task's first workload."""
     rates = _gpu(device) if device.architecture else _processor(device)
-    return f"{rates}\n{_bound(device, task.workloads[0], say_sorting(task.program))}"
+    functions = {} if device.architecture else functions_of(task.program)
+    return f"{rates}\n{_bound(device, task.workloads[0], say_sorting(task.program), functions)}"
 
 
 def say_left(left: Left) -> str:
@@ -95,23 +104,38 @@ def _gpu(device: DeviceFacts) -> str:
     )
 
 
-def _bound(device: DeviceFacts, work: Workload, sorting: str) -> str:
+def _bound(device: DeviceFacts, work: Workload, sorting: str, functions: Mapping[str, int]) -> str:
     moving_ms = work.bytes_moved / (device.peak_gb_s * 1e6)
     if sorting and not work.flops:
         return (
             f"The bytes alone take {moving_ms:.3g} ms, which no kernel comes below. The comparisons of {sorting} are "
             "not counted: how often each element is looked at decides how near to it one comes."
         )
-    if not work.flops:
-        return f"The bytes alone take {moving_ms:.3g} ms: memory bounds the task, as long as the arithmetic is cheap."
     computing_ms = work.flops / (device.peak_gflop_s * 1e6)
-    bound = "memory" if moving_ms >= computing_ms else "arithmetic"
-    times = f"The bytes take {moving_ms:.3g} ms and the counted products {computing_ms:.3g} ms in float32"
-    return f"{times}: {bound} bounds it{f', as far as {sorting} is cheap' if sorting else ''}."
+    functions_ms = 2 * _OF_A_FUNCTION * sum(functions.values()) / (device.peak_gflop_s * 1e6)
+    bound = "memory" if moving_ms >= computing_ms + functions_ms else "arithmetic"
+    times = [f"the bytes{'' if work.flops or functions else ' alone'} take {moving_ms:.3g} ms"]
+    if work.flops:
+        times.append(f"the counted products {computing_ms:.3g} ms in float32")
+    if functions:
+        times.append(f"{_listed(functions)} some {functions_ms:.2g} ms, at {_OF_A_FUNCTION} instructions a vector")
+    cheap = sorting or ("" if work.flops else "the other arithmetic" if functions else "the arithmetic")
+    said = f"{_listed(times)}: {bound} bounds {'it' if work.flops else 'the task'}"
+    return f"{said[0].upper()}{said[1:]}{f', as far as {cheap} is cheap' if cheap else ''}."
+
+
+def _listed(words: Iterable[str]) -> str:
+    """Words as a list within a sentence."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _kib(size: int) -> str:
     return f"{size // 1024} KiB"
+
+
+def _operation(op: TracedOp) -> str:
+    return f"{', '.join(map(_result, op.results))} = {op.target}({_arguments(op)})"
 
 
 def _result(spec: TensorSpec) -> str:

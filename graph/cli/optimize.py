@@ -94,7 +94,7 @@ def show_run(
         _note_way_on(folder, manifest.kind, error)
         raise
     terminal.stop()
-    return _finish(result, terminal, as_json=as_json)
+    return _finish(result, terminal, manifest.kind, as_json=as_json, compile_baseline=bool(compile_baseline))
 
 
 def _fresh(kind: Kind, options: Optimize) -> tuple[RunFolder, Manifest]:
@@ -171,12 +171,12 @@ def _note_way_on(folder: RunFolder, kind: Kind, error: BaseException) -> None:
         note_way_on(error, f"{kept}Go on with: cutegen {kind} --resume {shlex.quote(short(folder.path))}")
 
 
-def _finish(result: RunResult, terminal: Terminal, *, as_json: bool) -> int:
+def _finish(result: RunResult, terminal: Terminal, kind: Kind, *, as_json: bool, compile_baseline: bool) -> int:
     record, console = result.record, terminal.console
     best = record.best.candidate.digest if record.best else None
     judged_now = best in terminal.judged
     if record.outcome == "waiting" and not as_json:
-        console.print(Text(_waiting(result)), soft_wrap=True)
+        console.print(Text(_waiting(result, kind, compile_baseline=compile_baseline)), soft_wrap=True)
         return WAITING
     if as_json:
         print(summary(result, judged_now=judged_now))
@@ -191,13 +191,15 @@ def _finish(result: RunResult, terminal: Terminal, *, as_json: bool) -> int:
     return IMPROVED if result.improved else NOTHING_FASTER
 
 
-def _waiting(result: RunResult) -> str:
+def _waiting(result: RunResult, kind: Kind, *, compile_baseline: bool) -> str:
     folder = RunFolder(result.folder)
     run = shlex.quote(short(folder.path))
+    then = "\ntorch.compile is timed when the run has ended: cutegen {} --resume {} --compile-baseline"
     return (
         f"A question waits in {short(folder.question)}.\n"
         f"Read it:   cutegen answer {run}\n"
         f"Answer it: cutegen answer {run} FILE   (- for stdin, --edit for $EDITOR)"
+        f"{then.format(kind, run) if compile_baseline else ''}"
     )
 
 

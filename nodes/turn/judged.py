@@ -9,6 +9,7 @@ from harness.judging.roofline_bound import floor_ms
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.task import FLOAT8, OpClass, Task
 from harness.nouns.verdict import Verdict
+from knowledge.topics import functions_of
 from nodes.prompt_words import say_sorting
 
 INPUTS: Mapping[str, str] = {
@@ -113,7 +114,10 @@ def say_share(task: Task, device: DeviceFacts, verdict: Verdict) -> str:
     if timing is None:
         return ""
     floor = floor_ms(task, device, verdict)
-    said = f"The task's floor here{', of its bytes alone,' if say_sorting(task.program) else ''} is {floor:.3g} ms"
+    of = ", of its bytes alone," if say_sorting(task.program) else ""
+    if functions := ", ".join(functions_of(task.program)):
+        of = of or f", without {functions},"
+    said = f"The task's floor here{of} is {floor:.3g} ms"
     if timing.under_load:
         return f"{said}; how much of it is reached a busy machine does not tell."
     return f"{said}: {floor / timing.candidate_ms:.0%} of it is reached."

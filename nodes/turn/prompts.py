@@ -189,7 +189,7 @@ def _knowledge(request: Request) -> dict[str, Any]:
         "how_to_write": library.writing(request.target, topics_of(request.task)),
         "how_to_begin": library.beginning(request.target) if _begins(request) else "",
         "how_to_debug": _page(request) if request.role == "diagnoser" else "",
-        "moves": library.moves(request.task.op_class, request.target),
+        "moves": library.moves(request.task.op_class, request.target, topics_of(request.task)),
         "metrics": library.metrics(request.target),
         "exemplar": _exemplar(request),
     }
@@ -236,6 +236,8 @@ def _chosen(request: Request, *, plain: bool) -> Exemplar | None:
         case "none":
             return None
         case "representative":
+            if not on_gpu(request.target) and "windows" in topics_of(request.task):
+                return None  # none of a class is near; the guide has its loops
             return representative(request.task.op_class, request.architecture, plain=plain)
         case "retrieved":
             return library.retrieved(request.task.op_class, request.architecture, _words(request))

@@ -33,7 +33,7 @@ def test_the_last_prompt_of_each_agent_is_shown_and_closes_no_block() -> None:
 
 
 def test_a_section_that_was_shown_before_is_not_repeated_and_guides_are_named() -> None:
-    moves = library.moves("elementwise", "cpu").rstrip()
+    moves = library.moves("elementwise", "cpu", ()).rstrip()
     texts = tuple(f"## The task\n\nSum.\n\n{moves}\n\n## The kernel\n\n{kernel}\n" for kernel in ("Old.", "New."))
     page = with_prompts(f"About.\n{MARK}", (said("generator", 0, texts[0], "a"), said("diagnoser", 1, texts[1], "b")))
     shown = page.partition("### The generator")[2]

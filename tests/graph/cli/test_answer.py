@@ -121,7 +121,10 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     begins = said("optimize", str(task), *options)
 
     assert begins.exit_code == WAITING, begins.output
-    assert "A question waits in" in begins.stdout
+    assert "A question waits in" in begins.stdout and "torch.compile" not in begins.stdout
+    resumed = said("optimize", "--resume", str(run), "--compile-baseline")
+    later = f"torch.compile is timed when the run has ended: cutegen optimize --resume {run} --compile-baseline"
+    assert resumed.exit_code == WAITING and later in resumed.stdout
     shown = said("answer", str(run))
     assert shown.exit_code == 0
     assert shown.stdout.rstrip() == (run / "question.md").read_text(encoding="utf-8").rstrip()

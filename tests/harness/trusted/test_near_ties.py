@@ -47,6 +47,7 @@ def get_inputs():
 BEAM = "v, i = topk(up(F.log_softmax(x, 1)).view(8, 128), 3); "
 ROUTER = "p = torch.softmax(sums, -1); v, i = topk(p, 2); "
 SORTED = "s, i = topk(x.repeat(1, 2) * 1.5, 32); p = torch.softmax(s, -1); c = up(p.cumsum(-1)); "
+FILTERED = "s, i = topk(x * 1.5, 16); p = torch.softmax(s, -1); r = up(p.cumsum(-1)) - p > 0.9; "
 HIDDEN = (
     "return torch.softmax((x.repeat(1, 2) * 1.5).masked_fill(torch.zeros_like(r).scatter(1, i, r), -torch.inf), -1)"
 )
@@ -62,6 +63,7 @@ USES = {
     "experts-in-order": "e = best(sums); o = torch.argsort(e, stable=True); return x[o], e[o]",
     "nucleus": SORTED + "r = c - p > 0.75; " + HIDDEN,
     "nucleus-moved": SORTED + "r = F.pad((c > 0.8)[:, :-1], (1, 0)); " + HIDDEN,
+    "nucleus-filtered": FILTERED + "return x.masked_fill(torch.zeros_like(r).scatter(1, i, r), -torch.inf)",
     "least-share": "p = torch.softmax(sums, -1); return torch.where(p < 0.5 * p.amax(-1, keepdim=True), 0.0, p)",
     "four-best": "return sums.masked_fill(sums < topk(sums, 4)[0][:, -1:], -torch.inf)",
     "four-best-alone": "v, i = topk(x, 4); return torch.zeros_like(x).scatter(1, i, v)",
@@ -90,6 +92,8 @@ WRONG = {
     "return (x >= v[:, 1:] if KERNEL else m).sum(0)",
     "all-equals-stay": "v, i = x.topk(4); m = torch.zeros_like(x).scatter(1, i, 1.0); "
     "return (x >= v[:, 3:]).float() * x if KERNEL else m * x",
+    "all-equals-filtered": FILTERED + "least = s.masked_fill(r, torch.inf).amin(1, keepdim=True); "
+    "m = x * 1.5 < least if KERNEL else torch.zeros_like(r).scatter(1, i, r); return x.masked_fill(m, -torch.inf)",
     "one-more": SORTED + "r = (c if KERNEL else c - p) > 0.75; " + HIDDEN,
     "another-slot": ROUTER + "m = F.one_hot(i.T.flatten(), 12); return (m.cumsum(0) * m).sum(-1) - 1 < 9 + KERNEL",
     "weights-turned": ROUTER + "return (self.table[i] * (v.flip(1) if KERNEL else v).unsqueeze(-1)).sum(1)",

@@ -219,7 +219,7 @@ def test_a_first_kernel_takes_the_structure_that_it_is_shown_or_a_plain_one() ->
         for name in ("representative", "none")
     )
     assert "take the structure of the kernel that is shown last" in shown and "no vector" not in shown
-    assert "no vector accesses" in none and "shown last" not in none
+    assert "in the simplest way" in none and "shown last" not in none and "swizzles" not in none
 
 
 def test_who_writes_for_a_processor_reads_nothing_of_a_gpu_s_instructions() -> None:
@@ -268,8 +268,46 @@ def test_the_task_is_told_operation_by_operation() -> None:
     alone = task().model_copy(update={"program": Program(tracer="export", ops=(product,), outputs=("output",))})
     assert "FLOPs count products" in question("generator", task=alone)
     assert "Not counted" not in question("generator", task=alone)
-    many = traced.model_copy(update={"program": Program(tracer="export", ops=ops * 40, outputs=("output",))})
-    assert "(48 more)" in question("generator", task=many)
+
+
+def test_of_a_long_trace_the_beginning_and_the_end_are_told() -> None:
+    """Mostly a loop over time: its turns are alike, and its result is made last."""
+    x = task().signature.outputs[0]
+    ops = tuple(TracedOp(target="aten.add.Tensor", args=(Ref(ref="x"), turn), results=(x,)) for turn in range(80))
+    many = task().model_copy(update={"program": Program(tracer="export", ops=ops, outputs=("output",))})
+    lines = question("generator", task=many).split("with the result of each:")[1].split("````")[1].split("\n")[1:-1]
+    told = [int(line.rpartition(", ")[2].rstrip(")")) for line in lines if " = " in line]
+    assert told == [*range(14), *range(76, 80)] and lines[14] == "(62 more)"
+
+
+def test_what_functions_take_counts_in_what_bounds_the_task() -> None:
+    """GELU of 1,000,000 elements, 20 instructions of a vector each: 40 FLOPs an element's at the peak."""
+    x = task().signature.outputs[0].model_copy(update={"shape": (1000, 1000)})
+    gelu = TracedOp(target="aten.gelu.default", args=(Ref(ref="x"),), results=(x,))
+    program = Program(tracer="export", ops=(gelu,), outputs=("output",))
+    took = 40 * 10**6 / (DEVICE.peak_gflop_s * 1e6)
+    text = question("generator", task=_work(flops=0).model_copy(update={"program": program}))
+    assert f"and gelu some {took:.2g} ms, at 20 instructions a vector: arithmetic bounds the task, as far as" in text
+    with_products = question("generator", task=_work(flops=16).model_copy(update={"program": program}))
+    assert (
+        f"in float32 and gelu some {took:.2g} ms, at 20 instructions a vector: arithmetic bounds it." in with_products
+    )
+    assert "gelu some" not in question("repairer", candidate=K, verdict=wrong(K), diagnosis=DIAGNOSIS)
+
+
+def test_windows_are_shown_no_softmax_and_no_moves_of_reductions() -> None:
+    x = task().signature.outputs[0].model_copy(update={"shape": (1, 32, 8, 8)})
+    window = TracedOp(target="aten.conv2d.default", args=(Ref(ref="x"),), kwargs={"groups": 32}, results=(x,))
+    program = Program(tracer="export", ops=(window,), outputs=("output",))
+    facts = {
+        "candidate": K,
+        "verdict": passed(K, 1.5),
+        "task": task("reduction").model_copy(update={"program": program}),
+    }
+    assert "A finished kernel" not in whole("generator", **facts) + whole("optimizer", **facts)
+    text = whole("optimizer", **facts)
+    assert "## Moves for windows" in text and "## Moves for reductions" not in text
+    assert "A finished kernel" in whole("generator", task=task("reduction"))
 
 
 def test_what_bounds_the_task_follows_from_the_machine_s_rates() -> None:
