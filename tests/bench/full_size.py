@@ -2,7 +2,8 @@
 
 Each task at its own size on this machine's GPU: whether the kernel's outputs are eager's, and both times. Seconds where
 verdicts take hours; nothing is varied and nobody is kept from cheating, so that it finds wrong and slow kernels of our
-own, and is no evidence of right ones.
+own, and is no evidence of right ones. With `--compiled`, torch.compile's time too, and how long each kernel of both
+sides takes.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ import gc
 import importlib.util
 import multiprocessing
 import os
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Lock
 from pathlib import Path
+from queue import Queue
 from typing import Annotated, Any
 
 import torch
@@ -40,7 +42,7 @@ from knowledge.compiler.search.first import first_draft
 from knowledge.compiler.search.moves import next_draft
 from tools.judges import open_judge
 
-CALLS, CLOCKED_S, CHECKED_WITHIN_S = 12, 0.8, 30.0
+CALLS, CLOCKED_S, CHECKED_WITHIN_S, COMPILED_WITHIN_S = 12, 0.8, 30.0, 120.0
 # A process that begins beside many compilers imports PyTorch and reaches the GPU for the first time.
 BEGUN_WITHIN_S = 120.0
 # Relative, and of an output's mean magnitude: far above rounding, to TF32 too where it is on, far below wrong elements.
@@ -91,8 +93,8 @@ def _moved(problem: Problem, draft: Draft, depth: int) -> Draft:
     return draft
 
 
-def checked(kernel: Prepared) -> str:
-    """One line on a kernel: its speed-up over eager, and how far its outputs are from eager's."""
+def checked(kernel: Prepared, compiled: bool, clock: Lock) -> str:
+    """A kernel's speed-up over eager, and over torch.compile where asked, and how far its outputs are from eager's."""
     torch.set_default_device("cuda")
     torch.manual_seed(3)
     torch.backends.cuda.matmul.allow_tf32 = kernel.precision == "tf32"
@@ -111,8 +113,28 @@ def checked(kernel: Prepared) -> str:
         tolerance = TOLERANCE if kernel.precision == "ieee" else IN_TF32
         said = "; ".join(_compared(*each, tolerance) for each in zip(outputs, expected, strict=True))
         del expected
-        mine, eager = _clocked(lambda: entry(*arguments)), _clocked(lambda: model(*inputs))
-    return f"{kernel.recipe}: {eager / mine:.2f}x, {mine:.3f} ms, eager {eager:.3f} ms; {said}"
+        sides: dict[str, Callable[[], object]] = {"ours": lambda: entry(*arguments), "eager": lambda: model(*inputs)}
+        if compiled:
+            inductor = torch.compile(model)
+            inductor(*inputs)
+            sides["compiled"] = lambda: inductor(*inputs)
+        with clock:
+            ms = {name: _clocked(call) for name, call in sides.items()}
+            kernels = {name: _kernels(sides[name]) for name in ("ours", "compiled") if compiled}
+    line = f"{kernel.recipe}: {ms['eager'] / ms['ours']:.2f}x, {ms['ours']:.3f} ms, eager {ms['eager']:.3f} ms; {said}"
+    if compiled:
+        line += f"; {ms['compiled'] / ms['ours']:.2f}x over torch.compile, {ms['compiled']:.3f} ms"
+    return "\n    ".join([line, *(f"{name}: {each}" for name, each in kernels.items())])
+
+
+def _kernels(call: Callable[[], object]) -> str:
+    """What each kernel of one call takes, in ms, the longest first."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiled:
+        call()
+        torch.cuda.synchronize()
+    each = [(event.device_time_total / 1e3, event.count, event.key) for event in profiled.key_averages()]
+    named = ((ms, count, name.replace("void ", "").split("<")[0].split("(")[0][:60]) for ms, count, name in each)
+    return ", ".join(f"{name} x {count} {ms:.3f}" for ms, count, name in sorted(named, reverse=True)[:8])
 
 
 def _made(kernel: Prepared) -> tuple[torch.nn.Module, list[Any]]:
@@ -158,14 +180,14 @@ def _clocked(call: Callable[[], object]) -> float:
     return best
 
 
-def serve(pipe: Connection) -> None:
+def serve(pipe: Connection, compiled: bool, clock: Lock) -> None:
     """A process that says that it has begun and checks kernels, one after the other, until its context is lost."""
     torch.zeros(1, device="cuda")
     pipe.send("begun")
     while True:
         kernel = pipe.recv()
         try:
-            said, lost = checked(kernel), False
+            said, lost = checked(kernel, compiled, clock), False
         except Exception as failure:  # noqa: BLE001 (a kernel may do anything)
             said = f"raised {failure!r:.200}"
             lost = "CUDA error" in said
@@ -176,44 +198,42 @@ def serve(pipe: Connection) -> None:
         torch.cuda.empty_cache()
 
 
-def lines(kernels: Iterator[Prepared]) -> Iterator[str]:
-    """What is said of each kernel, in a process that is made anew where one ends or hangs."""
-    worker: tuple[Any, Connection] | None = None
-    for kernel in kernels:
+class Checker:
+    """A process that checks kernels, made anew where it ends or hangs; several share the clock."""
+
+    def __init__(self, compiled: bool, clock: Lock) -> None:
+        self.compiled, self.clock = compiled, clock
+        self.process: Any = None
+
+    def line(self, kernel: Prepared) -> str:
+        """What is said of a kernel."""
         if kernel.failure:
-            yield f"{kernel.name} {kernel.failure:.200}".replace("\n", " ")
-            continue
-        if worker is None or not worker[0].is_alive():
-            worker = _begun()
-        process, pipe = worker
+            return f"{kernel.name} {kernel.failure:.200}".replace("\n", " ")
+        if self.process is None or not self.process.is_alive():
+            self._begin()
         with suppress(OSError):
-            pipe.send(kernel)
-        said, alive = _answer(worker, CHECKED_WITHIN_S)
-        if not alive:
-            process.kill()
-            worker = None
-        yield f"{kernel.name} {said}"
+            self.pipe.send(kernel)
+        return f"{kernel.name} {self._answer(COMPILED_WITHIN_S if self.compiled else CHECKED_WITHIN_S)}"
 
+    def _begin(self) -> None:
+        self.pipe, theirs = multiprocessing.Pipe()
+        # No daemon: Inductor compiles in processes of its own.
+        self.process = multiprocessing.Process(target=serve, args=(theirs, self.compiled, self.clock))
+        self.process.start()
+        theirs.close()
+        self._answer(BEGUN_WITHIN_S)
 
-def _begun() -> tuple[Any, Connection]:
-    """A process that checks kernels, and its pipe; one that does not begin has ended."""
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.Process(target=serve, args=(theirs,), daemon=True)
-    process.start()
-    theirs.close()
-    if not _answer((process, ours), BEGUN_WITHIN_S)[1]:
-        process.kill()
-    return process, ours
-
-
-def _answer(worker: tuple[Any, Connection], within_s: float) -> tuple[str, bool]:
-    """What a process says within that time, or how it ended, and whether it goes on."""
-    process, pipe = worker
-    try:
-        return (pipe.recv(), True) if pipe.poll(within_s) else (f"took longer than {within_s:.0f} s", False)
-    except (EOFError, OSError):
-        process.join(5)
-        return f"ended its process, exit code {process.exitcode}", False
+    def _answer(self, within_s: float) -> str:
+        """What the process says within that time, or how it ended."""
+        try:
+            if self.pipe.poll(within_s):
+                return str(self.pipe.recv())
+            self.process.kill()
+            said = f"took longer than {within_s:.0f} s"
+        except (EOFError, OSError):
+            said = "ended its process"
+        self.process.join(5)
+        return f"{said}, exit code {self.process.exitcode}"
 
 
 def main(
@@ -223,6 +243,8 @@ def main(
     minutes: Annotated[float, typer.Option(min=0.0, help="Then end.")] = 8.0,
     precision: Annotated[Precision, typer.Option(help="default, ieee or tf32, of eager too.")] = "default",
     depth: Annotated[int, typer.Option(min=0, help="Moves made of the first kernel, unmeasured.")] = 0,
+    compiled: Annotated[bool, typer.Option("--compiled", help="Beside torch.compile, too.")] = False,
+    checkers: Annotated[int, typer.Option(min=1, help="Processes that check; they share the clock.")] = 1,
 ) -> None:
     """Print a line for each task."""
     multiprocessing.set_start_method("spawn")
@@ -230,13 +252,27 @@ def main(
     _, tasks = load_suite(folder, ids=ids, scale=1.0)
     facts, pool = open_judge(JudgeOrder("cuda")).facts(), ProcessPoolExecutor(jobs)
     futures = [pool.submit(prepared, task.name, task.source, facts, precision, depth) for task in tasks]
-    for line in lines(future.result() for future in as_completed(futures)):
-        print(line, flush=True)
+    clock = multiprocessing.Lock()
+    idle: Queue[Checker] = Queue()
+    for _ in range(checkers):
+        idle.put(Checker(compiled, clock))
+
+    def said(future: Future[Prepared]) -> str:
+        kernel, checker = future.result(), idle.get()
+        try:
+            return checker.line(kernel)
+        finally:
+            idle.put(checker)
+
+    threads = ThreadPoolExecutor(len(futures) or 1)
+    for line in as_completed([threads.submit(said, future) for future in futures]):
+        print(line.result(), flush=True)
         if time.monotonic() - began > 60 * minutes:
             print("out of time", flush=True)
             break
     pool.shutdown(wait=False, cancel_futures=True)
-    sys.stdout.flush()
+    for checker in multiprocessing.active_children():
+        checker.kill()
     os._exit(0)
 
 

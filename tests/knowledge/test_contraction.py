@@ -233,14 +233,13 @@ def _all_in_the_background(_all_pays: None, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.usefixtures("_all_in_the_background")
-@pytest.mark.parametrize(
-    ("products", "place"), [(p, i) for p, tiles in cuda_contract_wgmma.TILES.items() for i in range(len(tiles))]
-)
+@pytest.mark.parametrize("products", [1, 3])
+@pytest.mark.parametrize("place", range(len(cuda_contract_wgmma.TILES)))
 def test_each_tile_in_the_background_computes_what_torch_does(
     golden: Golden, compiler: Compiler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, products: int, place: int
 ) -> None:
-    tile = cuda_contract_wgmma.TILES[products][place]
-    monkeypatch.setattr(cuda_contract_wgmma, "TILES", {products: (tile,)})
+    tile = cuda_contract_wgmma.TILES[place]
+    monkeypatch.setattr(cuda_contract_wgmma, "TILES", (tile,))
     x, w = randn(2, 24, 17, 20), randn(140, 24, 3, 3)
     problem = traced(lambda x, w: F.conv2d(x, w, padding=1), x, w)
     problem = problem.model_copy(update={"precision": "ieee" if products == 3 else "tf32"})
@@ -371,14 +370,14 @@ def test_a_tile_in_the_background_is_as_large_as_the_multiprocessors_stay_busy_w
 
     many, few = torch.empty(16, 256, 28, 28), torch.empty(2, 64, 28, 28)
     assert tile(many, torch.empty(256, 256, 3, 3)) == (128, 128)
-    assert tile(torch.empty(32, 64, 56, 56), torch.empty(64, 64, 3, 3)) == (64, 256)
+    assert tile(torch.empty(32, 64, 56, 56), torch.empty(64, 64, 3, 3)) == (64, 128)
     assert tile(few, torch.empty(64, 64, 3, 3)) is None
     assert tile(many, torch.empty(256, 256, 3, 3), bm=64, bn=64) is None
     untold = H200.model_copy(update={"multiprocessors": 0})
     assert tile(many, torch.empty(256, 256, 3, 3), untold) is None, "it would be launched with no block"
     assert tile(many.to(memory_format=torch.channels_last), torch.empty(256, 256, 3, 3)) is None
-    for products, tiles in cuda_contract_wgmma.TILES.items():
-        assert all(each.stages(products) >= 3 and each.cycles(products) > 0 for each in tiles)
+    for each in cuda_contract_wgmma.TILES:
+        assert all(each.stages(products) >= 3 and each.cycles(products) > 0 for products in (1, 3))
 
 
 def test_one_product_instead_of_three_where_the_precision_allows() -> None:

@@ -52,12 +52,17 @@ def returned(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
     return y, F.max_pool2d(y, 2)
 
 
+def transposed(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return F.max_pool2d(F.conv_transpose2d(x, w, stride=2), 2)
+
+
 IMAGES = (randn(3, 2, 12, 15), randn(5, 2, 3, 3))
 CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], int]] = {
     "a layer of one channel": (layer, (randn(4, 1, 13, 12), randn(6, 1, 3, 3), randn(6)), 1),
     "padded, windows apart": (padded, IMAGES, 1),
     "places far apart": (smallest, (randn(2, 3, 23), randn(4, 3, 3)), 1),
     "long sums": (layer, (randn(2, 9, 8, 8), randn(4, 9, 3, 3), randn(4)), 2),
+    "taps that differ from place to place": (transposed, (randn(2, 2, 6, 7), randn(2, 3, 3, 3)), 2),
     "windows overlap": (overlapping, IMAGES, 2),
     "windows over the edge": (outside, IMAGES, 2),
     "read twice": (twice, IMAGES, 2),

@@ -162,6 +162,10 @@ class Statements:
         """An element that differs along the lanes."""
         raise NotImplementedError
 
+    def loaded(self, node: Element, place: str) -> str:
+        """What reads an element where it lies."""
+        return place
+
     def single(self, node: Element, data: Named | None = None) -> str:
         """One number."""
         data = data or self.emitter.name
@@ -171,7 +175,7 @@ class Statements:
             return within(node.indices[0], node.extent, data)
         address = self.nest.address(node)
         view = self.views.of(self.nest.tensor(node), address)
-        text = f"m{view.name}({view.at(address, data)})"
+        text = self.loaded(node, f"m{view.name}({view.at(address, data)})")
         if STORED_TYPES[node.dtype] != ELEMENT_TYPES[node.dtype]:
             text = f"{ELEMENT_TYPES[node.dtype]}({text})"
         guards = [within(index, extent, data) for index, extent in self.nest.guards(node)]

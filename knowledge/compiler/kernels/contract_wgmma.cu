@@ -3,17 +3,19 @@
 // where m is a channel that comes out, n a place of an image, and k a channel that goes in with a tap of the window.
 // Here 16 images of 64 x 56 x 56, 128 channels out, windows of 3 x 3, a padding of 1, at float32 grade (3xTF32).
 // Nothing is copied into a matrix first: a row n of `right` is an address and its place in the image, a k adds a step
-// to each (a table that `prepare` writes). Producers read a tile of it, neighbouring threads neighbouring places, zeros
-// for what misses the image; they round it to TF32 and lay it out as wgmma reads it, K-major and swizzled, and beside
-// it, for three products, what rounding left over. The next two tiles travel meanwhile. The weights are packed once as
-// they have to lie in shared memory, so that one bulk copy brings a tile. Two warpgroups of consumers multiply. Blocks
-// stay and take one tile after the other, so that the next one is read while this one is stored.
+// to each (a table that `prepare` writes). Producers read a tile of it, neighbouring threads neighbouring places,
+// zeros for what misses the image; they round it to TF32 and lay it out as wgmma reads it, K-major and swizzled, and
+// beside it, for three products, what rounding left over. The next two tiles travel meanwhile. The weights are packed
+// once as they have to lie in shared memory, so that one bulk copy brings a tile. Blocks stay and take one tile after
+// the other. Two warpgroups of consumers share a tile of three products; of one product each has its own, and one
+// stores while the other multiplies. Results pass through shared memory, so that neighbouring threads write
+// neighbouring elements.
 //   op class: gemm
 //   architecture: sm_90a
 //   layouts: mX (image,channel,row,column), mWeight (channel,k), mOut as mX
 //   tile: block 128 x 128 x 32, 2 consumer warpgroups of 64 x 128, 2 warpgroups of producers
-//   shared memory: left 128 x 32 x 2 x 4 x 3 = 98304 bytes, right 128 x 32 x 2 x 4 x 3 = 98304 bytes, barriers 8 x 2 x
-//     3 = 48 bytes; 196656 bytes of at most 232448
+//   shared memory: left 128 x 32 x 2 x 4 x 3 = 98304 bytes, right 128 x 32 x 2 x 4 x 3 = 98304 bytes, results 8 x 16 x
+//     40 x 4 = 20480 bytes, barriers 8 x 2 x 3 + 16 = 64 bytes; 217152 bytes of at most 232448
 // end header
 
 // begin includes
@@ -34,8 +36,12 @@ using T = float;
 using BLK_K = _32;
 constexpr int Producers = 256, Consumers = 256, Threads = Producers + Consumers;
 // Registers a thread, once producers have handed theirs over: 65536 in all.
-template <class P> constexpr uint32_t ProducerRegisters = P::Products == 3 ? 88 : 112;
-template <class P> constexpr uint32_t ConsumerRegisters = P::Products == 3 ? 168 : 144;
+constexpr uint32_t ProducerRegisters = 88, ConsumerRegisters = 168;
+// With one product each warpgroup of consumers has a tile of its own, and one stores while the other multiplies. With
+// three, whose sums of one tile take as many registers again, both share a tile.
+template <class P> constexpr bool Alternates = P::Products == 1;
+// A warp's results on their way to memory: 16 rows of 32, so far apart that no two of a store share a bank.
+constexpr int PieceRows = 16, PieceColumns = 32, PieceStride = 40;
 
 template <class P> constexpr int TilesM = ceil_div(P::M, P::BLK_M::value);
 template <class P> constexpr int TilesN = ceil_div(P::N, P::BLK_N::value);
@@ -66,19 +72,23 @@ template <class P>
 struct Shared {
   T A[P::Stages * Left<P>::size];   // (BLK_M,BLK_K,Parts*Stages)
   T B[P::Stages * Right<P>::size];  // (BLK_N,BLK_K,Parts*Stages)
-  uint64_t full[P::Stages], empty[P::Stages];
+  T pieces[Consumers / 32][PieceRows * PieceStride];
+  uint64_t full[P::Stages], empty[P::Stages], turn[2];
 };
 
 template <class P>
 using Mma = decltype(make_tiled_mma(
     GMMA::ss_op_selector<tfloat32_t, tfloat32_t, float,
-                         Shape<_64, Int<P::BLK_N::value * P::BLK_M::value / 128>, BLK_K>>(),
-    Layout<Shape<Int<P::BLK_M::value / 64>, Int<128 / P::BLK_M::value>, _1>>{}));
+                         Shape<_64, Int<P::BLK_N::value * (Alternates<P> ? 128 : P::BLK_M::value) / 128>, BLK_K>>(),
+    std::conditional_t<Alternates<P>, Layout<Shape<_1, _1, _1>>,
+                       Layout<Shape<Int<P::BLK_M::value / 64>, Int<128 / P::BLK_M::value>, _1>>>{}));
 
-// Round to nearest, ties away from zero; NaN stays what it is where the carry would make a zero of it.
+// Round to nearest, ties away from zero; NaN stays what it is where the carry would make a zero of it. The tensor core
+// ignores the 13 lowest bits: they are cleared only where what is left over is computed.
+template <bool Cleared>
 CUTE_DEVICE float rounded(float x) {
-  uint32_t const bits = (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
-  return x == x ? __uint_as_float(bits) : x;
+  uint32_t const bits = __float_as_uint(x) + 0x1000u;
+  return x == x ? __uint_as_float(Cleared ? bits & 0xffffe000u : bits) : x;
 }
 
 // The left operand as tiles of (BLK_M,BLK_K), zeros beyond its edges, and what each k adds to a row of the right one.
@@ -91,7 +101,7 @@ __global__ void __launch_bounds__(kThreads) prepare(P const p, T* packed, int4* 
     int const row = int(at % X::part) / BLK_K::value, near = int(at % BLK_K::value);
     int const m = int(tile / TilesK<P> % TilesM<P>) * P::BLK_M::value + row;
     int const k = int(tile % TilesK<P>) * BLK_K::value + near;
-    T const x = m < P::M && k < P::K ? p.left(int(tile / (TilesK<P> * TilesM<P>)), m, k) : T(0), big = rounded(x);
+    T const x = m < P::M && k < P::K ? p.left(int(tile / (TilesK<P> * TilesM<P>)), m, k) : T(0), big = rounded<true>(x);
     T* const to = packed + tile * X::size + X::at(row, near);
     *to = big;
     if constexpr (X::Parts == 2) to[X::part] = x - big;
@@ -136,30 +146,36 @@ struct Parcel {
   static constexpr int Rows = P::BLK_N::value;
   static_assert(Producers % Rows == 0, "a producer's thread keeps to one row");
   static constexpr int words = X::part / 4 / Producers;  // of 4 k's
+  static_assert(words == 4, "a producer's thread reads the 16 k's of one step");
   float4 values[words];
 
   CUTE_DEVICE static int row(int thread) { return thread % Rows; }
   CUTE_DEVICE static int k(int thread, int word) { return 4 * (thread / Rows * words + word); }
 
-  CUTE_DEVICE void load(typename P::Row const& at, int4 const* steps, int k0, int thread) {
+  // Of the tile's first k of this thread, or of all its 16 k's where they are inside or not together.
+  CUTE_DEVICE static int4 step(int4 const* steps, int k_tile, int thread) {
+    return __ldg(steps + k_tile * BLK_K::value + k(thread, 0));
+  }
+
+  CUTE_DEVICE void load(typename P::Row const& at, int4 const* steps, int4 const step, int k_tile, int thread) {
+    int const first = k_tile * BLK_K::value + k(thread, 0);
+    T v[4 * words];
+    if constexpr (P::Apart != 0) {
+      bool const inside = (P::K % BLK_K::value == 0 || first < P::K) && P::inside(at, step);
+      T const* const from = at.from + step.x;
+      CUTE_UNROLL
+      for (int i = 0; i < 4 * words; ++i) v[i] = inside ? __ldg(from + i * P::Apart) : T(0);
+    } else {
+      CUTE_UNROLL
+      for (int i = 0; i < 4 * words; ++i) {
+        int4 const own = i == 0 ? step : __ldg(steps + first + i);
+        bool const inside = (P::K % BLK_K::value == 0 || first + i < P::K) && P::inside(at, own);
+        v[i] = inside ? __ldg(at.from + own.x) : T(0);
+      }
+    }
     CUTE_UNROLL
     for (int word = 0; word < words; ++word) {
-      int const first = k0 + k(thread, word);
-      T v[4];
-      if constexpr (P::Apart != 0) {  // the 16 k's of one step
-        int4 const step = __ldg(steps + first / 16 * 16);
-        bool const inside = (P::K % BLK_K::value == 0 || first < P::K) && P::inside(at, step);
-        CUTE_UNROLL
-        for (int i = 0; i < 4; ++i) v[i] = inside ? __ldg(at.from + step.x + (first % 16 + i) * P::Apart) : T(0);
-      } else {
-        CUTE_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          int4 const step = __ldg(steps + first + i);
-          bool const inside = (P::K % BLK_K::value == 0 || first + i < P::K) && P::inside(at, step);
-          v[i] = inside ? __ldg(at.from + step.x) : T(0);
-        }
-      }
-      values[word] = make_float4(v[0], v[1], v[2], v[3]);
+      values[word] = make_float4(v[4 * word], v[4 * word + 1], v[4 * word + 2], v[4 * word + 3]);
     }
   }
 
@@ -168,7 +184,10 @@ struct Parcel {
     CUTE_UNROLL
     for (int word = 0; word < words; ++word) {
       T* const to = shared + X::at(row(thread), k(thread, word));
-      float4 const x = values[word], big = make_float4(rounded(x.x), rounded(x.y), rounded(x.z), rounded(x.w));
+      constexpr bool cleared = X::Parts == 2;
+      float4 const x = values[word];
+      float4 const big = make_float4(rounded<cleared>(x.x), rounded<cleared>(x.y), rounded<cleared>(x.z),
+                                     rounded<cleared>(x.w));
       *reinterpret_cast<float4*>(to) = big;
       if constexpr (X::Parts == 2) {
         *reinterpret_cast<float4*>(to + X::part) = make_float4(x.x - big.x, x.y - big.y, x.z - big.z, x.w - big.w);
@@ -187,6 +206,11 @@ struct Stage {
   CUTE_DEVICE void next() {
     index = index + 1 == P::Stages ? 0 : index + 1;
     phase ^= index == 0;
+  }
+
+  CUTE_DEVICE void skip(int stages) {
+    phase ^= (index + stages) / P::Stages % 2;
+    index = (index + stages) % P::Stages;
   }
 };
 
@@ -210,7 +234,8 @@ CUTE_DEVICE void produce(Shared<P>& shared, P const& p, T const* packed, int4 co
     }
     parcel.store(shared.B + stage.index * Right<P>::size, thread);
     cutlass::arch::fence_view_async_shared();
-    Barrier::arrive(&shared.full[stage.index]);
+    __syncwarp();  // one arrival a warp: arrivals at a barrier wait for each other
+    if (thread % 32 == 0) Barrier::arrive(&shared.full[stage.index]);
     stage.next();
     ++delivered;
     if (++oldest_k == TilesK<P>) {
@@ -218,17 +243,20 @@ CUTE_DEVICE void produce(Shared<P>& shared, P const& p, T const* packed, int4 co
       oldest = Work<P>(index);
     }
   };
+  int4 step = Parcel<P>::step(steps, 0, thread);
   for (int at = blockIdx.x; at < Works<P>; at += gridDim.x) {
     Work<P> const work(at);
     typename P::Row const row = p.row(work.batch, work.n0 + Parcel<P>::row(thread));
     for (int k_tile = 0; k_tile < TilesK<P>; ++k_tile, ++loaded) {
+      int4 const next = Parcel<P>::step(steps, k_tile + 1 < TilesK<P> ? k_tile + 1 : 0, thread);
       if (loaded % 2 == 0) {
         if (loaded >= 2) deliver(even);
-        even.load(row, steps, k_tile * BLK_K::value, thread);
+        even.load(row, steps, step, k_tile, thread);
       } else {
         if (loaded >= 2) deliver(odd);
-        odd.load(row, steps, k_tile * BLK_K::value, thread);
+        odd.load(row, steps, step, k_tile, thread);
       }
+      step = next;
     }
   }
   while (delivered < loaded) {
@@ -240,31 +268,46 @@ CUTE_DEVICE void produce(Shared<P>& shared, P const& p, T const* packed, int4 co
   }
 }
 
-// Two neighbouring columns of rows 8 apart a thread become four of one row: threads trade with their neighbours.
-template <class P, class Fragment, class Places>
-CUTE_DEVICE void write(Fragment const& tCrC, Places const& tCcC, Work<P> const& work, P const& p, int4 const* steps) {
-  int const odd = threadIdx.x % 2;
+// A warp's 16 rows from m0 on, piece by piece through shared memory, so that neighbouring threads write neighbours.
+template <class P, class Fragment>
+CUTE_DEVICE void write(T* piece, Fragment const& tCrC, int m0, int n0, int batch, P const& p, int4 const* steps) {
+  constexpr int across = PieceColumns / P::Columns;  // threads along a row
+  int const lane = threadIdx.x % 32, column = lane % across * P::Columns;
   CUTE_UNROLL
-  for (int at = 0; at < size(tCrC); at += 4) {
-    float x[4] = {tCrC(at), tCrC(at + 1), tCrC(at + 2), tCrC(at + 3)};  // (column,row)
-    int const m = work.m0 + get<0>(tCcC(at)), n = work.n0 + get<1>(tCcC(at));
+  for (int first = 0; first < size(tCrC) / 16; ++first) {
+    __syncwarp();
     CUTE_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      if (!isfinite(x[i]) && m + i / 2 * 8 < P::M && n + i % 2 < P::N) {
-        x[i] = plain_sum(p, steps, work.batch, m + i / 2 * 8, n + i % 2);
+    for (int at = 16 * first; at < 16 * first + 16; at += 2) {  // of (2,2,BLK_N/8): column, row, columns 8 apart
+      T* const to = piece + (lane / 4 + at / 2 % 2 * 8) * PieceStride + at % 16 / 4 * 8 + lane % 4 * 2;
+      *reinterpret_cast<float2*>(to) = make_float2(tCrC(at), tCrC(at + 1));
+    }
+    __syncwarp();
+    int const n = n0 + first * PieceColumns + column;
+    if (n >= P::N) continue;
+    constexpr int rows = PieceRows * across / 32;  // of a thread
+    float x[rows][P::Columns];
+    bool finite = true;
+    CUTE_UNROLL
+    for (int at = 0; at < rows; ++at) {
+      CUTE_UNROLL
+      for (int i = 0; i < P::Columns; ++i) {
+        x[at][i] = piece[(lane / across + at * (32 / across)) * PieceStride + column + i];
+        finite &= isfinite(x[at][i]);
       }
     }
-    if constexpr (P::Columns == 4) {
-      float const first = __shfl_xor_sync(0xffffffffu, odd ? x[0] : x[2], 1);
-      float const second = __shfl_xor_sync(0xffffffffu, odd ? x[1] : x[3], 1);
-      float const four[4] = {odd ? first : x[0], odd ? second : x[1], odd ? x[2] : first, odd ? x[3] : second};
-      int const row = m + odd * 8, column = n - odd * 2;
-      if (row < P::M && column < P::N) p.store(work.batch, row, column, four);
+    int const m = m0 + lane / across;
+    if (finite && m0 + PieceRows <= P::M) {  // nothing to ask on the way: the stores of all rows overlap
+#pragma unroll 4
+      for (int at = 0; at < rows; ++at) p.store(batch, m + at * (32 / across), n, x[at]);
     } else {
-      CUTE_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        float const one[1] = {x[i]};
-        if (m + i / 2 * 8 < P::M && n + i % 2 < P::N) p.store(work.batch, m + i / 2 * 8, n + i % 2, one);
+#pragma unroll 1
+      for (int at = m; at < m0 + PieceRows && at < P::M; at += 32 / across) {
+        float y[P::Columns];
+        for (int i = 0; i < P::Columns; ++i) {
+          y[i] = piece[(at - m0) * PieceStride + column + i];
+          if (!isfinite(y[i])) y[i] = plain_sum(p, steps, batch, at, n + i);
+        }
+        p.store(batch, at, n, y);
       }
     }
   }
@@ -281,7 +324,8 @@ CUTE_DEVICE void consume(Shared<P>& shared, P const& p, int4 const* steps) {
   auto* const pB = reinterpret_cast<tfloat32_t*>(shared.B);
   Tensor sB = make_tensor(make_smem_ptr(pB), typename OperandB::Shared{});  // (BLK_N,BLK_K,Parts*Stages)
   Mma<P> mma;
-  auto const thread_mma = mma.get_thread_slice(threadIdx.x - Producers);
+  int const thread = threadIdx.x - Producers, warp = thread / 32, lane = thread % 32;
+  auto const thread_mma = mma.get_thread_slice(Alternates<P> ? thread % 128 : thread);
   Tensor tCrA = thread_mma.partition_fragment_A(sA);                        // (MMA,MMA_M,MMA_K,Parts*Stages)
   Tensor tCrB = thread_mma.partition_fragment_B(sB);                        // (MMA,MMA_N,MMA_K,Parts*Stages)
   Tensor tCrC = partition_fragment_C(mma, Shape<BLK_M, BLK_N>{});           // (MMA,MMA_M,MMA_N)
@@ -290,9 +334,19 @@ CUTE_DEVICE void consume(Shared<P>& shared, P const& p, int4 const* steps) {
   Tensor tCcC = thread_mma.partition_C(cC);                                 // (MMA,MMA_M,MMA_N) -> (m,n)
   Stage<P> stage;
   auto const leave = [&](int index) {
-    if (threadIdx.x % 32 == 0) Barrier::arrive(&shared.empty[index]);
+    if (lane == 0) Barrier::arrive(&shared.empty[index]);
   };
-  for (int index = blockIdx.x; index < Works<P>; index += gridDim.x) {
+  int const group = thread / 128;
+  int tile = 0;  // of this block's
+  for (int index = blockIdx.x; index < Works<P>; index += gridDim.x, ++tile) {
+    if constexpr (Alternates<P>) {
+      if (tile % 2 != group) {
+        stage.skip(TilesK<P>);
+        continue;
+      }
+      // A barrier tells one round from the next only: the other one must have seen its tile's.
+      Barrier::wait(&shared.turn[group], tile / 2 % 2 ^ 1 ^ group);
+    }
     Work<P> const work(index);
     clear(tCrC);
     for (int k_tile = 0; k_tile < TilesK<P>; ++k_tile) {
@@ -334,12 +388,18 @@ CUTE_DEVICE void consume(Shared<P>& shared, P const& p, int4 const* steps) {
       }
       stage.next();
     }
-    if constexpr (P::Products != 3) {
+    if constexpr (Alternates<P>) {
+      if (thread % 128 == 0) Barrier::arrive(&shared.turn[group ^ 1]);
       warpgroup_wait<0>();
       warpgroup_fence_operand(tCrC);
       leave(stage.index == 0 ? P::Stages - 1 : stage.index - 1);
     }
-    write(tCrC, tCcC, work, p, steps);
+    CUTE_UNROLL
+    for (int m = 0; m < size<1>(tCrC); ++m) {
+      auto const at = tCcC(0, m, 0);  // of a warp's first thread: its first row and column
+      int const m0 = work.m0 + get<0>(at) - lane / 4, n0 = work.n0 + get<1>(at) - lane % 4 * 2;
+      write(shared.pieces[warp], tCrC(_, m, 0), m0, n0, work.batch, p, steps);
+    }
   }
 }
 
@@ -349,19 +409,21 @@ contract(P const p, T const* __restrict__ packed, int4 const* __restrict__ steps
   extern __shared__ __align__(1024) uint8_t memory[];
   Shared<P>& shared = *reinterpret_cast<Shared<P>*>(memory);
   if (threadIdx.x == 0) {
+    Barrier::init(&shared.turn[0], 1);
+    Barrier::init(&shared.turn[1], 1);
     CUTE_UNROLL
     for (int stage = 0; stage < P::Stages; ++stage) {
-      Barrier::init(&shared.full[stage], Producers + 1);
-      Barrier::init(&shared.empty[stage], Consumers / 32);
+      Barrier::init(&shared.full[stage], Producers / 32 + 1);
+      Barrier::init(&shared.empty[stage], Consumers / 32 / (Alternates<P> ? 2 : 1));
     }
     cutlass::arch::fence_barrier_init();
   }
   __syncthreads();
   if (threadIdx.x < Producers) {
-    cutlass::arch::warpgroup_reg_dealloc<ProducerRegisters<P>>();
+    cutlass::arch::warpgroup_reg_dealloc<ProducerRegisters>();
     produce<P>(shared, p, packed, steps);
   } else {
-    cutlass::arch::warpgroup_reg_alloc<ConsumerRegisters<P>>();
+    cutlass::arch::warpgroup_reg_alloc<ConsumerRegisters>();
     consume<P>(shared, p, steps);
   }
 }

@@ -11,11 +11,11 @@ namespace kernels {
 constexpr int kThreads = 256;  // a block
 using Index = int;
 // pointwise: 58 lines
-// contract_wgmma: 359 lines
+// contract_wgmma: 419 lines
 // end arithmetic
 
 // begin kernel
-// m = i1:128, n = i0:32 x i2:1156, k = r0:4 x r0p:16; shared memory: (128 + 128) x 32 x 2 x 3 x 4, barriers 16 x 3 = 196656 bytes
+// m = i1:128, n = i0:32 x i2:1156, k = r0:4 x r0p:16; shared memory: (128 + 128) x 32 x 2 x 3 x 4, results 20480, barriers 16 x 3 + 16 = 217152 bytes
 struct Contract0 {
   float const* pB;
   float const* pA;
@@ -45,7 +45,7 @@ struct Contract0 {
     [[maybe_unused]] Index const i1 = m;
     [[maybe_unused]] Index const r0 = k / 16;
     [[maybe_unused]] Index const r0p = k % 16;
-    return mB(i1, r0, r0p);
+    return __ldg(&mB(i1, r0, r0p));
   }
   CUTE_DEVICE int4 step(int k) const {
     [[maybe_unused]] Index const r0 = k / 16;

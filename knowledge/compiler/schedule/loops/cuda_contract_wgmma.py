@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from knowledge.compiler.emit.spelling import Statements, Views
 from knowledge.compiler.ir.nodes import Element
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.loops.contraction import Contraction
 from knowledge.compiler.schedule.loops.cuda_contract import ContractText, products_of
 
 K = 32
-# Of a block's shared memory: what barriers and rounding to a whole KiB need is left.
-SHARED_BYTES = 226 << 10
-MOST_STAGES = 6
+# A block's shared memory.
+SHARED_BYTES = 227 << 10
+# What eight warps hold of their results on the way to memory: 16 rows of 40.
+PIECES_BYTES = 8 * 16 * 40 * 4
+# More would leave less of it as cache for windows that overlap.
+MOST_STAGES = 4
 # Of the multiprocessors, how many have to have a tile.
 BUSY = 0.5
 # Of a multiprocessor in a cycle: products in TF32, and bytes of shared memory.
@@ -37,7 +41,7 @@ class Background:
 
     def stages(self, products: int) -> int:
         """As many as shared memory holds."""
-        return min(SHARED_BYTES // self.stage_bytes(products), MOST_STAGES)
+        return min((SHARED_BYTES - PIECES_BYTES - 16) // (self.stage_bytes(products) + 16), MOST_STAGES)
 
     def cycles(self, products: int) -> float:
         """For 32 k's of a tile: the tensor cores, or shared memory, from which each warpgroup reads what it multiplies.
@@ -54,10 +58,9 @@ class Background:
         return batches * -(-m // self.bm) * -(-n // self.bn)
 
 
-# Three products keep two fragments of a tile in registers, and four tiles in a stage. 128 x 256 would need 128 sums of
-# a thread and registers for what travels: nvcc spills.
-TILES = {1: (Background(64, 256), Background(128, 128), Background(64, 128)),
-         3: (Background(128, 128), Background(64, 128))}  # fmt: skip
+# One product: a warpgroup has a tile and 128 sums a thread. Three: two warpgroups share one, for they keep the sums of
+# 32 k's apart.
+TILES = (Background(128, 128), Background(64, 128))
 
 
 def fitting(problem: Problem, made: Contraction, knobs: Mapping[str, object]) -> Background | None:
@@ -68,8 +71,17 @@ def fitting(problem: Problem, made: Contraction, knobs: Mapping[str, object]) ->
         return None
     if made.left.dtype != "float32" or made.right.dtype != "float32":
         return None
-    busy = [tile for tile in TILES[products] if tile.tiles(made) >= BUSY * blocks]
+    busy = [tile for tile in TILES if tile.tiles(made) >= BUSY * blocks]
     return min(busy, key=lambda tile: -(-tile.tiles(made) // blocks) * tile.cycles(products), default=None)
+
+
+class _ReadOnly(Statements):
+    """Reads what the kernel never writes, so that nvcc may read it before the stores of other results."""
+
+    def loaded(self, node: Element, place: str) -> str:
+        written = {store.tensor.name for store in self.nest.stores}
+        plain = node.dtype == "float32" and self.nest.tensor(node).name not in written
+        return f"__ldg(&{place})" if plain else place
 
 
 class BackgroundText(ContractText):
@@ -87,6 +99,9 @@ class BackgroundText(ContractText):
             f"Blocks = {self.problem.device.multiprocessors};  // at once",
         ]
 
+    def _statements(self) -> Statements:
+        return _ReadOnly(self.nest, Views(self.stems), self.scalars, None, exact=False)
+
     @property
     def _read_in_words(self) -> list[Element]:
         return []
@@ -102,5 +117,6 @@ class BackgroundText(ContractText):
         tile, products = self._fitting, self.products
         parts = " x 2" if products == 3 else ""
         stages = tile.stages(products)
-        whole = stages * (tile.stage_bytes(products) + 16)
-        return f"({tile.bm} + {tile.bn}) x {K}{parts} x {stages} x 4, barriers 16 x {stages} = {whole} bytes"
+        whole = stages * (tile.stage_bytes(products) + 16) + 16 + PIECES_BYTES
+        operands = f"({tile.bm} + {tile.bn}) x {K}{parts} x {stages} x 4"
+        return f"{operands}, results {PIECES_BYTES}, barriers 16 x {stages} + 16 = {whole} bytes"
