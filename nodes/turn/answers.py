@@ -17,7 +17,7 @@ from nodes.usage import Bill
 from tools.patch import Patch, PatchError, unnumbered
 from tools.sweep import Sweep, SweepError, read_sweep
 
-MAX_SOURCE_CHARS = 700_000
+MAX_SOURCE_CHARS = 400_000
 MAX_ECHO_CHARS = 40_000
 MAX_PROBLEMS = 8
 MAX_MOVE_CHARS = 80
