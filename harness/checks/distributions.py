@@ -42,9 +42,7 @@ def draw(
         place = torch.empty(given.shape, dtype=given.dtype, device=generator.device)
     tile(place, block)
     if family == MASKED:
-        _clear_slices(place, generator) if mild % 2 else _hide_slices(
-            place, generator, -math.inf if mild == 0 else math.inf
-        )
+        _clear_lines(place, generator)
     return (structure or Structure.of(given)).keep(place)
 
 
@@ -66,10 +64,8 @@ def _block(family: str, given: torch.Tensor, generator: torch.Generator, op_clas
     """A family's numbers: with the file's signs from `mild` 1 on, squeezed into the file's range at `MILDER`."""
     draws = FAMILIES[family].block
     assert draws is not None, family
-    if family == MASKED:
-        return draws(min(given.numel(), BLOCK), generator, Reach.of(given, op_class, mild // 2))
     block = draws(min(given.numel(), BLOCK), generator, Reach.of(given, op_class, mild))
-    if not mild:
+    if not mild or family == MASKED:
         return block
     given = widened(given)
     finite = given[torch.isfinite(given)]
@@ -80,15 +76,8 @@ def _block(family: str, given: torch.Tensor, generator: torch.Generator, op_clas
     return shrunk.mul_(high - low).add_(low)
 
 
-def _hide_slices(drawn: torch.Tensor, generator: torch.Generator, hidden: float) -> None:
-    """One slice across each axis masked as a whole, where others are left."""
-    for axis, extent in enumerate(drawn.shape):
-        if extent > 2:
-            drawn.select(axis, below(extent, generator)).fill_(hidden)
-
-
-def _clear_slices(drawn: torch.Tensor, generator: torch.Generator) -> None:
-    """One slice across each axis without infinities: nothing is masked as a whole."""
+def _clear_lines(drawn: torch.Tensor, generator: torch.Generator) -> None:
+    """One line along each axis without infinities: nothing is masked as a whole."""
     for axis, extent in enumerate(drawn.shape):
         drawn.select(axis, below(extent, generator)).nan_to_num_(posinf=1.0, neginf=-1.0)
 
@@ -131,7 +120,9 @@ def sprinkle(
     places = torch.randint(flat.numel(), (count,), generator=generator, device=device)
     turn = below(3 if mild else len(kinds), generator)  # of a few one is not finite, where any may be
     values = torch.tensor([kinds[(turn + i) % len(kinds)] for i in range(count)], dtype=torch.float64)
-    flat[places] = _nan_of_each_kind(values.to(dtype=drawn.dtype)).to(device)
+    values = values.to(dtype=drawn.dtype)
+    values[_every_second_nan(values)] = _nan_of_arithmetic(drawn.dtype)
+    flat[places] = values.to(device)
     if op_class == "other" and not mild and drawn.ndim > 1 and drawn.shape[0] > 1:
         drawn[below(drawn.shape[0], generator)] = math.nan
 
@@ -139,22 +130,17 @@ def sprinkle(
 def plant_nan(drawn: torch.Tensor, generator: torch.Generator) -> None:
     """Put NaN in a few places of a contiguous tensor, within one line along its first axis: the others stay clean."""
     line = drawn[below(drawn.shape[0], generator)] if drawn.ndim > 1 else drawn
-    places = torch.randint(line.numel(), (SINGLES,), generator=generator, device=generator.device)
-    values = torch.full((SINGLES,), math.nan, dtype=drawn.dtype)
-    line.view(-1)[places] = _nan_of_each_kind(values).to(drawn.device)
+    line.view(-1)[torch.randint(line.numel(), (SINGLES,), generator=generator, device=generator.device)] = math.nan
 
 
-def _nan_of_each_kind(values: torch.Tensor) -> torch.Tensor:
-    """NaN as arithmetic gives it, and as a literal has it, by turns, in place of those that are there.
+def _every_second_nan(values: torch.Tensor) -> torch.Tensor:
+    return values.isnan().nonzero().squeeze(1)[1::2]
 
-    A processor's (0 / 0, infinity - infinity) has its sign set: who orders by bits finds it below all numbers. So have
-    every second one, the first among them. A GPU's has ones in all other bits: who rounds by adding to the bits carries
-    it over into a zero.
+
+def _nan_of_arithmetic(dtype: torch.dtype) -> torch.Tensor:
+    """The NaN that a GPU's arithmetic gives: all bits but the sign are ones, where a literal has few.
+
+    Who rounds by adding to the bits carries it over into a zero.
     """
-    bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[torch.finfo(values.dtype).bits // 8]
-    literal = torch.tensor([math.nan], dtype=values.dtype).view(bits)
-    ends = torch.iinfo(bits)
-    kinds = torch.cat([literal | ends.min, literal.new_tensor([ends.max]), literal | ends.min, literal])
-    places = values.isnan().nonzero().squeeze(1)
-    values[places] = kinds.view(values.dtype)[torch.arange(len(places)) % len(kinds)]
-    return values
+    bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[torch.finfo(dtype).bits // 8]
+    return torch.tensor(torch.iinfo(bits).max, dtype=bits).view(dtype)

@@ -58,18 +58,14 @@ def test_milder_draws_have_the_files_signs_then_its_range():
     assert large[1] < large[0].sqrt() * 100
 
 
-def test_masks_hide_a_slice_across_each_axis_or_leave_one_clear():
+def test_masks_leave_a_line_along_each_axis_clear():
     for seed in range(5):
-        for mild, sign in enumerate((-1, -1, 1, 1)):
-            drawn = draw("masked", torch.rand(40, 30, 9), generator(seed), mild=mild)
-            hidden = drawn.isinf()
-            assert 0.1 < hidden.float().mean() < 0.7
-            whole = [bool(hidden.movedim(axis, 0).flatten(1).all(1).any()) for axis in range(3)]
-            assert whole == [mild % 2 == 0] * 3
-            assert (drawn[hidden] * sign > 0).all()
-            if mild % 2:
-                assert all(not hidden.all(axis).any() for axis in range(3))
-    assert (draw("masked", torch.rand(400), generator(), mild=2).amax()).isinf()
+        drawn = draw("masked", torch.rand(40, 30, 9), generator(seed))
+        hidden = drawn.isinf()
+        assert 0.1 < hidden.float().mean() < 0.6
+        assert all(not hidden.all(axis).any() for axis in range(3))
+        assert (drawn[hidden] < 0).all()
+    assert (draw("masked", torch.rand(400), generator(), mild=1).amax()).isinf()
 
 
 def test_values_are_written_where_they_are_wanted():
@@ -122,11 +118,10 @@ def test_special_values_are_what_such_operations_are_defined_on():
 @pytest.mark.parametrize(
     ("dtype", "bits", "literal"), [(torch.float32, torch.int32, 0x7FC00000), (torch.float16, torch.int16, 0x7E00)]
 )
-def test_a_nan_is_a_literal_s_a_gpu_s_and_a_processor_s(dtype, bits, literal):
+def test_a_nan_is_a_literal_s_and_a_gpu_s(dtype, bits, literal):
     drawn = torch.zeros(96, 64, dtype=dtype)
     sprinkle(drawn, generator(), "gemm")
-    ends = torch.iinfo(bits)
-    assert set(drawn[drawn.isnan()].view(bits).tolist()) == {literal, ends.max, ends.min + literal}
+    assert set(drawn[drawn.isnan()].view(bits).tolist()) == {literal, torch.iinfo(bits).max}
 
 
 @pytest.mark.parametrize(("op_class", "share", "most"), [("elementwise", 2, 96), ("reduction", 64, 48)])
