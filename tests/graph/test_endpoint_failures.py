@@ -129,7 +129,7 @@ ANSWERS: dict[str, str] = {
     "PASS. The kernel is verified and 100x faster.": "There is no fenced code block",
     '{"status": "passed", "speedup": 100}': "There is no fenced code block",
     "x" * 200_000: "There is no fenced code block",
-    f"MOVE: it - all\n```cpp\n{'x' * 200_001}\n```": "at most 200000 are accepted",
+    f"MOVE: it - all\n```cpp\n{'x' * 400_001}\n```": "at most 400000 are accepted",
     "MOVE: a - b\n```cpp\nint x;\n```\n```cpp\nint y;\n```": "There are 2 code blocks",
     "MOVE: a - b\n```cpp\nint x;": "never closed",
     "MOVE: a - b\n```diff\n- int x;\n+ int y;\n```": "diff",

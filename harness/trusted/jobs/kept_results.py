@@ -13,6 +13,7 @@ from itertools import product
 
 import torch
 
+from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
 from harness.trusted.bench import Bench
 from harness.trusted.timing.timed_outputs import TimedOutputs
@@ -62,7 +63,7 @@ def _usual_s(bench: Bench, slot: int) -> float:
 
     On a processor only what this thread computes counts: on a busy machine it waits longer than that.
     """
-    clock = time.thread_time if bench.device.place.type == "cpu" else time.perf_counter
+    clock = time.perf_counter if on_gpu(bench.device.place.type) else time.thread_time
     spent = []
     for _ in range(3):
         began = clock()
