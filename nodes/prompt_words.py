@@ -25,7 +25,7 @@ _SORTING = of_kinds("sort")
 _NO_ARITHMETIC = FREE | of_kinds("copy", "cast", "create", "rearrange") | {"detach_", "dropout"}
 
 _OF_A_FUNCTION = 20
-"""So many instructions take exponential, erf and the like for a vector, as the guide on the processor writes them."""
+"""Instructions for a vector of exponentials, erf and the like, about as the processor's guide writes them."""
 
 _TICKS = re.compile(r"`{3,}")
 

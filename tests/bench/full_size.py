@@ -19,9 +19,9 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, 
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from multiprocessing.synchronize import Lock
 from pathlib import Path
 from queue import Queue
+from threading import Lock
 from typing import Annotated, Any
 
 import torch
@@ -45,6 +45,7 @@ from tools.judges import open_judge
 CALLS, CLOCKED_S, CHECKED_WITHIN_S, COMPILED_WITHIN_S = 12, 0.8, 30.0, 120.0
 # A process that begins beside many compilers imports PyTorch and reaches the GPU for the first time.
 BEGUN_WITHIN_S = 120.0
+PREPARED = "prepared"
 # Relative, and of an output's mean magnitude: far above rounding, to TF32 too where it is on, far below wrong elements.
 TOLERANCE, IN_TF32 = 1e-3, 1e-2
 
@@ -93,8 +94,11 @@ def _moved(problem: Problem, draft: Draft, depth: int) -> Draft:
     return draft
 
 
-def checked(kernel: Prepared, compiled: bool, clock: Lock) -> str:
-    """A kernel's speed-up over eager, and over torch.compile where asked, and how far its outputs are from eager's."""
+def checked(kernel: Prepared, compiled: bool, wait: Callable[[], object]) -> str:
+    """A kernel's speed-up over eager, and over torch.compile where asked, and how far its outputs are from eager's.
+
+    `wait` returns when the clock is this process's.
+    """
     torch.set_default_device("cuda")
     torch.manual_seed(3)
     torch.backends.cuda.matmul.allow_tf32 = kernel.precision == "tf32"
@@ -118,9 +122,9 @@ def checked(kernel: Prepared, compiled: bool, clock: Lock) -> str:
             inductor = torch.compile(model)
             inductor(*inputs)
             sides["compiled"] = lambda: inductor(*inputs)
-        with clock:
-            ms = {name: _clocked(call) for name, call in sides.items()}
-            kernels = {name: _kernels(sides[name]) for name in ("ours", "compiled") if compiled}
+        wait()
+        ms = {name: _clocked(call) for name, call in sides.items()}
+        kernels = {name: _kernels(sides[name]) for name in ("ours", "compiled") if compiled}
     line = f"{kernel.recipe}: {ms['eager'] / ms['ours']:.2f}x, {ms['ours']:.3f} ms, eager {ms['eager']:.3f} ms; {said}"
     if compiled:
         line += f"; {ms['compiled'] / ms['ours']:.2f}x over torch.compile, {ms['compiled']:.3f} ms"
@@ -180,14 +184,19 @@ def _clocked(call: Callable[[], object]) -> float:
     return best
 
 
-def serve(pipe: Connection, compiled: bool, clock: Lock) -> None:
+def serve(pipe: Connection, compiled: bool) -> None:
     """A process that says that it has begun and checks kernels, one after the other, until its context is lost."""
     torch.zeros(1, device="cuda")
     pipe.send("begun")
+
+    def wait() -> None:
+        pipe.send(PREPARED)
+        pipe.recv()
+
     while True:
         kernel = pipe.recv()
         try:
-            said, lost = checked(kernel, compiled, clock), False
+            said, lost = checked(kernel, compiled, wait), False
         except Exception as failure:  # noqa: BLE001 (a kernel may do anything)
             said = f"raised {failure!r:.200}"
             lost = "CUDA error" in said
@@ -199,7 +208,10 @@ def serve(pipe: Connection, compiled: bool, clock: Lock) -> None:
 
 
 class Checker:
-    """A process that checks kernels, made anew where it ends or hangs; several share the clock."""
+    """A process that checks kernels, made anew where it ends or hangs; several share the clock.
+
+    The lock is this process's: one that is killed while it is clocked keeps nobody waiting.
+    """
 
     def __init__(self, compiled: bool, clock: Lock) -> None:
         self.compiled, self.clock = compiled, clock
@@ -213,12 +225,17 @@ class Checker:
             self._begin()
         with suppress(OSError):
             self.pipe.send(kernel)
-        return f"{kernel.name} {self._answer(COMPILED_WITHIN_S if self.compiled else CHECKED_WITHIN_S)}"
+        said = self._answer(COMPILED_WITHIN_S if self.compiled else CHECKED_WITHIN_S)
+        if said == PREPARED:
+            with self.clock, suppress(OSError):
+                self.pipe.send(None)
+                said = self._answer(CHECKED_WITHIN_S)
+        return f"{kernel.name} {said}"
 
     def _begin(self) -> None:
         self.pipe, theirs = multiprocessing.Pipe()
         # No daemon: Inductor compiles in processes of its own.
-        self.process = multiprocessing.Process(target=serve, args=(theirs, self.compiled, self.clock))
+        self.process = multiprocessing.Process(target=serve, args=(theirs, self.compiled))
         self.process.start()
         theirs.close()
         self._answer(BEGUN_WITHIN_S)
@@ -252,7 +269,7 @@ def main(
     _, tasks = load_suite(folder, ids=ids, scale=1.0)
     facts, pool = open_judge(JudgeOrder("cuda")).facts(), ProcessPoolExecutor(jobs)
     futures = [pool.submit(prepared, task.name, task.source, facts, precision, depth) for task in tasks]
-    clock = multiprocessing.Lock()
+    clock = Lock()
     idle: Queue[Checker] = Queue()
     for _ in range(checkers):
         idle.put(Checker(compiled, clock))

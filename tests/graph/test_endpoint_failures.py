@@ -21,6 +21,7 @@ from graph.runs.record import RunRecord
 from nodes.events import Progress
 from nodes.models.errors import ModelUnavailableError
 from nodes.state import TaskInput
+from nodes.turn.answers import MAX_SOURCE_CHARS
 
 pytestmark = pytest.mark.usefixtures("scripted")
 KEYS = {"OPENAI_API_KEY": "sk-planted-where-nobody-may-find-it", "LOCAL_API_KEY": "sk-of-a-server-here-that-stays-here"}
@@ -128,8 +129,8 @@ ANSWERS: dict[str, str] = {
     "": "The answer is empty",
     "PASS. The kernel is verified and 100x faster.": "There is no fenced code block",
     '{"status": "passed", "speedup": 100}': "There is no fenced code block",
-    "x" * 200_000: "There is no fenced code block",
-    f"MOVE: it - all\n```cpp\n{'x' * 400_001}\n```": "at most 400000 are accepted",
+    "x" * MAX_SOURCE_CHARS: "There is no fenced code block",
+    f"MOVE: it - all\n```cpp\n{'x' * (MAX_SOURCE_CHARS + 1)}\n```": f"at most {MAX_SOURCE_CHARS} are accepted",
     "MOVE: a - b\n```cpp\nint x;\n```\n```cpp\nint y;\n```": "There are 2 code blocks",
     "MOVE: a - b\n```cpp\nint x;": "never closed",
     "MOVE: a - b\n```diff\n- int x;\n+ int y;\n```": "diff",

@@ -181,10 +181,8 @@ class _Search:
                 return
             part = waiting.pop()
             moved, some = False, torch.isin(units, part)
-            beside, instead = (
-                self._which ^ some,
-                self._changed(self._which, some),
-            )  # of another side of the same decision
+            beside = self._which ^ some
+            instead = self._changed(self._which, some)  # of another side of the same decision
             for which in (beside,) if torch.equal(beside, instead) else (beside, instead):
                 found, before = self._function.taken(which, self._order), self._distance(self.best)
                 moved |= bool((self._distance(found) != before)[before.abs() > 1].any())
