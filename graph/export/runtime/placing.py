@@ -142,11 +142,14 @@ def _module(gm: torch.fx.GraphModule, graph: torch.fx.Graph, held: list[str]) ->
             fresh = graph.call_function(torch.tensor, (value.tolist(),), {"dtype": value.dtype, "device": value.device})
         node.replace_all_uses_with(fresh)
         graph.erase_node(node)
+    graph.owning_module = gm  # whose tensors the nodes below name
     for name, new in zip(held, mine[len(theirs) :], strict=True):
         with graph.inserting_before(new):
             new.replace_all_uses_with(graph.get_attr(name))
         graph.erase_node(new)
     made = torch.fx.GraphModule(gm, graph, type(gm).__name__)
+    # The same tensors under the same roof: Dynamo lets go of an optimizer's by taking them out of its own module.
+    made._parameters, made._buffers = gm._parameters, gm._buffers
     made.meta = gm.meta
     for name, value in vars(gm).items():
         made.__dict__.setdefault(name, value)

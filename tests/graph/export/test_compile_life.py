@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import gc
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.utils.checkpoint import checkpoint
 
-from graph.export.runtime import backend
+from graph.export.runtime import backend, placing
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +108,30 @@ def test_autocast_trains_as_without_kernels_and_the_kernel_is_back_after_it(gate
     torch.testing.assert_close(step(cast(fast), model), step(cast(model), model), atol=5e-2, rtol=5e-2)
     torch.testing.assert_close(step(fast, model), wanted)
     assert placed() == [{}, {"gate": 1}]
+
+
+@pytest.mark.filterwarnings("error:Attempted to insert a get_attr Node")
+def test_an_optimizer_whose_step_is_put_together_anew_is_freed_with_its_state(
+    gate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if a kernel had a place in its graph, which holds the state's tensors; nothing may wait for a collection."""
+    monkeypatch.setattr(placing, "replace", lambda *_: ["gate"])
+    weight = nn.Parameter(torch.ones(64))
+    weight.grad = torch.ones(64)
+    optimizer: Any = torch.optim.Adadelta([weight], lr=0.01)
+
+    def call() -> None:
+        optimizer.step()
+
+    compiled(call, gate)()
+    assert {"gate": 1} in placed()
+    state = weakref.ref(optimizer.state[weight]["square_avg"])
+    gc.disable()
+    try:
+        optimizer = None
+        assert state() is None
+    finally:
+        gc.enable()
 
 
 @torch.no_grad()
