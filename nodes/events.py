@@ -88,7 +88,7 @@ class NewBest(Event):
 
     @property
     def words(self) -> str:
-        return f"a new best: {self.speedup:.2f}x" if self.speedup else "a new best"
+        return f"a new best: {self.speedup:.2f}x over eager" if self.speedup else "a new best"
 
 
 class Profiled(Event):
@@ -124,7 +124,7 @@ class RegionEnded(Event):
 
     @property
     def words(self) -> str:
-        gain = f"{self.speedup:.2f}x by itself" if self.speedup else "no kernel"
+        gain = f"{self.speedup:.2f}x over eager by itself" if self.speedup else "no kernel"
         return gain if self.improved else f"{gain}: {self.reason}"
 
 

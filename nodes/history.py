@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from harness.nouns.batches import OTHER_BATCHES
 from harness.nouns.frozen import Frozen
 from harness.nouns.verdict import HeadToHead, Outcome, Verdict, outcome_of
 from nodes.settings import Settings
@@ -171,12 +172,17 @@ def say_tried(variant: Variant) -> str:
     return "; ".join(filter(None, [told, "chosen, and judged in full" if variant.chosen else "", variant.message]))
 
 
+def say_kept(step: Step) -> str:
+    """Whether a kernel was kept; empty where not. One that serves other batches is, where it costs no time."""
+    return "kept" if step.improved or step.move == OTHER_BATCHES else "undecided" if step.undecided else ""
+
+
 def say_decision(step: Step) -> str:
     """What a test decided, and by which head-to-head against the best kernel of its time; empty where nothing was
     decided."""
     if step.agent == "ablator":
         return _without(step.head_to_head)
-    decision = "kept" if step.improved else "undecided" if step.undecided else "not kept"
+    decision = say_kept(step) or "not kept"
     if step.head_to_head is None:
         return decision if step.candidate_speedup is not None and step.agent == "tester" else ""
     met = step.head_to_head

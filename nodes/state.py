@@ -127,7 +127,7 @@ class Step(Frozen):
     The steps of sweeper, tester and repairer repeat the move that they belong to. `variants` are what a sweep tried.
     A test's `head_to_head` is the one against the best kernel of that time, or an earlier one of the same
     `machine_code`, which was not judged again. `undecided`: the kernel is right and was not kept, and may be faster all
-    the same.
+    the same. `busy`: while `candidate_speedup` was measured threads of others wanted the kernel's processors.
     """
 
     depth: int
@@ -139,6 +139,7 @@ class Step(Frozen):
     message: SanitizedText = ""
     seconds: float = 0.0
     candidate_speedup: float | None = None
+    busy: bool = False
     speedup: float | None = None
     improved: bool = False
     undecided: bool = False

@@ -258,6 +258,7 @@ class Desk:
         self, shelf: Shelf, candidate: Candidate, verdict: Verdict, earlier: str | None = None
     ) -> answers.Judged:
         timing, met = verdict.timing, verdict.timing.head_to_head if verdict.timing else None
+        busy = timing.busy.said if timing and timing.busy else ""
         low, high = _ends(timing.speedup_interval if timing else None)
         best = shelf.best
         return answers.Judged(
@@ -273,7 +274,9 @@ class Desk:
             meeting=_meeting(met) if met else None,
             is_best=best is not None and best.candidate.digest == candidate.digest,
             earlier=earlier,
-            words=(_AGAIN if earlier else "") + say_verdict(verdict, self.judge.device.target),
+            words=(_AGAIN if earlier else "")
+            + say_verdict(verdict, self.judge.device.target)
+            + (f" While it was timed {busy}." if busy else ""),
         )
 
 

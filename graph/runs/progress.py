@@ -18,10 +18,10 @@ from rich.text import Text
 
 from graph.runs.folder import machine_error
 from graph.runs.interrupts import raise_if_stopped
-from harness.nouns.batches import OTHER_BATCHES
 from harness.nouns.events import Event
 from harness.wire.telling import overhearing
 from nodes.events import AgentStarted, Answered, Answering, Asked, Progress, ToolEnded, ToolStarted, Working
+from nodes.history import say_kept
 from nodes.state import FellBack, Final, Step, Usage
 from tools.wording import first_sentence, say_duel
 
@@ -349,7 +349,7 @@ def table(steps: tuple[Step, ...], final: Final = NO_FINAL) -> Table:
                 Text(_what(step)),
                 Text(step.status, style=_style(step)),
                 _met(step),
-                _kept(step),
+                say_kept(step),
                 f"{speedup:.2f}x" if speedup is not None else "",
                 step.candidate or "",
             )
@@ -364,10 +364,6 @@ def _met(step: Step) -> str:
     return "identical machine code" if met.identical else told
 
 
-def _kept(step: Step) -> str:
-    return "kept" if step.improved or step.move == OTHER_BATCHES else "undecided" if step.undecided else ""
-
-
 def _verdict(step: Step) -> str:
     """A test's status, and what the kernel is worth or why it failed; a failure of another step with its reason."""
     if step.status is None:
@@ -378,8 +374,8 @@ def _verdict(step: Step) -> str:
     met = step.head_to_head
     worth = (step.message if met.identical else "") or say_duel(met) if met else ""
     if not worth and step.candidate_speedup is not None:
-        worth = f"{step.candidate_speedup:.2f}x over eager"
-    decided = ", ".join(filter(None, [step.status, _kept(step)]))
+        worth = f"{step.candidate_speedup:.2f}x over eager{', on a busy machine' if step.busy else ''}"
+    decided = ", ".join(filter(None, [step.status, say_kept(step)]))
     return f"{decided}: {worth}" if worth else decided
 
 

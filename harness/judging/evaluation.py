@@ -113,7 +113,7 @@ class Evaluation:
             return found(refused=f"{where}it fails ({turns.check}): {turns.message}")
         timing = alone.timing
         if timing and timing.speedup_interval.high < 1:
-            return found(refused=f"at {at} it has {timing.speedup:.2f}x of PyTorch's speed")
+            return found(refused=f"at {at} it is {timing.speedup:.2f}x over eager")
         return found(workloads=others, speedup=timing.speedup if timing else None)
 
     def contest(self, task: Task, opponents: Sequence[Opponent]) -> Contest:

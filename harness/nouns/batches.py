@@ -47,5 +47,6 @@ class ServedBatches(Frozen):
             return f"Serves batch {self.own} alone: {self.refused.rstrip('.')}."
         low, high = min(self.own, *self.tried), max(self.own, *self.tried)
         shown = ", ".join(map(str, self.tried))
-        at = f"; {self.speedup:.2f}x at {self.workloads[-1].variant.batch}" if self.speedup else ""
+        last = self.workloads[-1].variant
+        at = f"; {self.speedup:.2f}x over eager {last.at}" if self.speedup else ""
         return f"Serves batches {low} to {high} (also judged at {shown}{at})."

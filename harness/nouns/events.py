@@ -106,18 +106,26 @@ class Checking(Event):
 
 
 class Timing(Event):
-    """Rounds of the clock so far. `speedup` is over the baseline or, where named, over an earlier kernel."""
+    """Rounds of the clock so far. `speedup` is over eager or, with `incumbent`, over an earlier kernel.
+
+    `at` says which of several workloads or batches it is. `busy`: threads of others want the kernel's processors.
+    """
 
     kind: Literal["timing"] = "timing"
     rounds: Annotated[int, Field(ge=0)]
     speedup: float
     interval: Interval
     incumbent: bool = False
+    at: Said = ""
+    busy: bool = False
 
     @property
     def words(self) -> str:
-        over = " over the best" if self.incumbent else ""
-        return f"timing, {self.rounds} rounds: {self.speedup:.2f}x{over} ({self.interval.said(between='-')})"
+        over = "the best" if self.incumbent else "eager"
+        what = f"timing {self.at}".rstrip()
+        spread = f" ({self.interval.said(between='-')})" if self.rounds > 1 else ""
+        busy = ", busy machine" if self.busy else ""
+        return f"{what}, {self.rounds} rounds: {self.speedup:.2f}x over {over}{spread}{busy}"
 
 
 class Profiling(Event):
@@ -179,7 +187,7 @@ class Judged(Event):
 
     @property
     def words(self) -> str:
-        return self.status if self.speedup is None else f"{self.status} {self.speedup:.2f}x"
+        return self.status if self.speedup is None else f"{self.status}, {self.speedup:.2f}x over eager"
 
 
 JudgesEvent = (

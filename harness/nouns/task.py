@@ -226,6 +226,13 @@ class Variant(Frozen):
     dtype: Literal["float32", "float16", "bfloat16"] | None = None
     batch: int | None = None
 
+    @property
+    def at(self) -> str:
+        """Which one it is, in words; empty of the only one."""
+        if self.batch:
+            return f"at batch {self.batch}"
+        return "" if self.name == "given" else f"of {self.name}"
+
 
 class Workload(Frozen):
     """One set of shapes the task is judged on. FLOPs count a multiply-add as two; bytes are inputs + outputs, once.

@@ -217,7 +217,7 @@ class Busy(Frozen):
         if self.crowded:
             said.append(f"{self.others:.3g} other threads wanted its {self.processors} processors")
         if self.stolen > MUCH_STOLEN:
-            said.append(f"{self.stolen:.0%} of their time was taken from outside")
+            said.append(f"{self.stolen:.0%} of its processors' time was taken from outside")
         if self.spread > MUCH_SPREAD:
             said.append(f"half of eager's own times lay {self.spread:.0%} apart or more")
         return f"the machine was busy: {', '.join(said)}" if said else ""

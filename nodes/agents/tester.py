@@ -171,6 +171,7 @@ def _step(state: RunState, candidate: Candidate, verdict: Verdict, said: str) ->
         status=verdict.status,
         message=said,
         candidate_speedup=verdict.timing.speedup if verdict.timing else None,
+        busy=bool(verdict.timing and verdict.timing.busy and verdict.timing.busy.crowded),
         head_to_head=head_to_head_with(state.best, verdict),
         machine_code=verdict.build.machine_code if verdict.build else "",
     )

@@ -74,7 +74,7 @@ def test_the_result_is_the_best_kernel_with_loops_beside_it() -> None:
     state, _ = ended(RIGHT, FASTER, judge=Wide)
     assert LOOPS in found(state)
     assert said(state).startswith("Serves batches 1 to ")
-    assert "; 1.50x at " in said(state)
+    assert "; 1.50x over eager at batch " in said(state)
     last = state.history[-1]
     assert (last.agent, last.move, last.parent) == ("tester", OTHER_BATCHES, state.earlier[-1].candidate.digest)
     assert state.candidate is not None

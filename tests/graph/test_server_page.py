@@ -62,4 +62,4 @@ def test_without_a_token_only_this_machine_is_answered(
 
 def test_the_example_is_an_event() -> None:
     [example] = re.findall(r"```json\n(\{\"agent\".*?)\n```", PAGE, re.S)
-    assert Progress.model_validate(json.loads(example)).event.words == "timing, 12 rounds: 1.31x (1.28-1.34)"
+    assert Progress.model_validate(json.loads(example)).event.words == "timing, 12 rounds: 1.31x over eager (1.28-1.34)"

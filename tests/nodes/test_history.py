@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_samples import attempt, best, kernel, not_built, passed, wrong
 
+from harness.nouns.batches import OTHER_BATCHES
 from harness.nouns.verdict import HeadToHead, Interval, Verdict
 from nodes.history import (
     failed_elsewhere,
@@ -306,4 +307,6 @@ def test_a_decision_is_told_by_the_duel_that_made_it() -> None:
     assert say_decision(test) == "not kept, 1.25x the best before it (1.20 to 1.30)"
     assert say_decision(test.model_copy(update={"improved": True})).startswith("kept, 1.25x")
     assert say_decision(test.model_copy(update={"improved": True, "head_to_head": None})) == "kept"
+    wider = test.model_copy(update={"move": OTHER_BATCHES})
+    assert say_decision(wider).startswith("kept, 1.25x"), "what serves other batches is the result at the same speed"
     assert say_decision(Step(depth=1, agent="tester", status="wrong")) == ""

@@ -109,7 +109,7 @@ def _timed(
     links = {digest: side.view.link for digest, side in every.items()}
     rounds = Rounds(bench, pace, sides, None if pace.hopeless else late, links, _through)
     limit_s = PATIENCE * job.timing_s * len(sides) / 2
-    seen = play_until_narrow(rounds, limit_s, DUEL_ROUNDS, hopeless=pace.hopeless)
+    weather = play_until_narrow(rounds, limit_s, DUEL_ROUNDS, hopeless=pace.hopeless)
     pairs = {digest: (job.digest, rounds.taken[job.digest], rounds.taken[digest]) for digest in views}
     met = fought_alone(rounds, [job.digest, *views], pairs, limit_s)
     bench.results.clear()
@@ -119,7 +119,8 @@ def _timed(
     narrow = converged([*rounds.samples.values()])
     standings = []
     for digest, side in every.items():
-        timing = timing_of(rounds.samples[digest], rounds.samples[EAGER], doubt(bench, side.pace), *seen)
+        doubt_s = doubt(bench, side.pace)
+        timing = timing_of(rounds.samples[digest], rounds.samples[EAGER], doubt_s, weather, rounds.others)
         found = {"head_to_head": met.get(digest), "converged": narrow}
         standings.append(Standing(candidate=digest, timing=timing.model_copy(update=found)))
     return Contest(standings=tuple(standings))

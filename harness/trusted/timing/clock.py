@@ -117,17 +117,17 @@ def time_by_turns(
     links = {CANDIDATE: bench.link} | ({INCUMBENT: incumbent.kernel.link} if incumbent else {})
     rounds = Rounds(bench, pace, sides, None if pace.hopeless else late, links, _blamed_on)
     touched_burst(bench, pace, 0, outputs)
-    weather, others = play_until_narrow(rounds, limit_s * len(sides) / 2, MIN_ROUNDS, hopeless=pace.hopeless)
+    weather = play_until_narrow(rounds, limit_s * len(sides) / 2, MIN_ROUNDS, hopeless=pace.hopeless)
     samples = {name: [*taken] for name, taken in rounds.samples.items()}
     met = None
     if incumbent:
-        untold = crowded(others, rounds) and not rounds.taken[CANDIDATE].told
+        untold = crowded(rounds) and not rounds.taken[CANDIDATE].told
         least = 0 if pace.hopeless else DUEL_ROUNDS
         least_s = CROWDED_S if untold else 0.0
         met = _fought_out(incumbent.digest, rounds, HEAD_TO_HEAD_LIMIT * limit_s, least=least, least_s=least_s)
     touched_burst(bench, pace, rounds.first, outputs, last=True)
     candidate, doubt_s = samples[CANDIDATE], doubt(bench, pace)
-    timing = timing_of(samples[CANDIDATE], samples[EAGER], doubt_s, weather, others)
+    timing = timing_of(samples[CANDIDATE], samples[EAGER], doubt_s, weather, rounds.others)
     found = {
         "converged": converged([*samples.values()]),
         "hopeless": _say_hopeless(timing.speedup, len(candidate)) if pace.hopeless else "",
@@ -222,6 +222,7 @@ class Rounds:
         """The first slot of the last round's bursts."""
         self._next = 0  # the slot whose turn it is; bursts of late trials lie between, in the same rotation
         self._pace, self._sides, self._late, self._links, self._through = pace, sides, late, links or {}, through
+        self.others: list[Reading] = []  # what the system said before the rounds and after each
         self._told_s = time.monotonic()
         self._orders: list[list[str]] = []
         self._placed = 0  # rounds of kernels on one thread each
@@ -296,36 +297,35 @@ class Rounds:
         ratio, against = (faster_half_ratio, INCUMBENT) if incumbent else (median_ratio, EAGER)
         if against in self.samples:
             speedup, interval = ratio(self.samples[against], self.samples[candidate])
-            played = len(self.samples[candidate])
-            tell(events.Timing(rounds=played, speedup=speedup, interval=interval, incumbent=incumbent))
+            played, busy = len(self.samples[candidate]), EAGER in self.samples and crowded(self)
+            told = partial(events.Timing, incumbent=incumbent, at=self.bench.reference.variant.at, busy=busy)
+            tell(told(rounds=played, speedup=speedup, interval=interval))
 
 
-def play_until_narrow(
-    rounds: Rounds, limit_s: float, least: int, *, hopeless: bool
-) -> tuple[list[Conditions], list[Reading]]:
-    """Rounds of all sides, so many at least, until their intervals are narrow, or the time is up; and what device and
-    system said."""
+def play_until_narrow(rounds: Rounds, limit_s: float, least: int, *, hopeless: bool) -> list[Conditions]:
+    """Rounds of all sides, so many at least, until their intervals are narrow, or the time is up; and what the device
+    said."""
     weather: list[Conditions] = []
-    others = [*filter(None, [observe(rounds.bench.device)])]
+    rounds.others += filter(None, [observe(rounds.bench.device)])
     began, samples = time.monotonic(), [*rounds.samples.values()]
     while len(samples[0]) < MAX_ROUNDS:
         rounds.play([*rounds.samples])
         weather += filter(None, [rounds.bench.device.conditions()])
-        others += filter(None, [observe(rounds.bench.device)])
+        rounds.others += filter(None, [observe(rounds.bench.device)])
         played, spent_s = len(samples[0]), time.monotonic() - began
         if hopeless:
             enough = played >= HOPELESS_ROUNDS or (played > 1 and spent_s > HOPELESS_S)
         else:
-            settled = converged(samples) and (spent_s > CROWDED_S or not crowded(others, rounds))
+            settled = converged(samples) and (spent_s > CROWDED_S or not crowded(rounds))
             enough = played >= least and (settled or spent_s > limit_s)
         if enough:
             break
-    return weather, others
+    return weather
 
 
-def crowded(others: Sequence[Reading], rounds: Rounds) -> bool:
+def crowded(rounds: Rounds) -> bool:
     """Whether others wanted the processors that the rounds' threads ran on."""
-    busy = how_busy(others, rounds.samples[EAGER], torch.get_num_threads())
+    busy = how_busy(rounds.others, rounds.samples[EAGER], torch.get_num_threads())
     return busy is not None and busy.crowded
 
 

@@ -18,6 +18,7 @@ from graph.mcp.desk import Desk
 from graph.mcp.server import server_of
 from harness.judging.protocol import JudgeOrder
 from harness.nouns.events import Describing
+from harness.nouns.verdict import Busy, Verdict
 from harness.wire.telling import tell
 
 
@@ -211,6 +212,21 @@ def test_a_flood_is_turned_away_and_who_waits_hears_what_for(desk, monkeypatch):
     turned_away = [each for each in found if isinstance(each, str)]
     assert len(turned_away) == 2
     assert "waiting already" in turned_away[0]
+
+
+def test_a_speed_up_from_a_busy_machine_says_so(agent, desk, task, monkeypatch):
+    """Eager's threads wait for each other there: a kernel may seem thirty times as fast."""
+    judged = desk.judge.evaluate
+
+    def crowded(*given: Any, **named: Any) -> Verdict:
+        verdict = judged(*given, **named)
+        busy = Busy(stolen=0.0, others=2.0, threads=2, processors=2, spread=0.1)
+        return verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"busy": busy})})
+
+    said = "While it was timed the machine was busy: 2 other threads wanted its 2 processors."
+    assert said not in agent("verify_kernel", task=task, source=kernel("passed 2x"))["words"]
+    monkeypatch.setattr(desk.judge, "evaluate", crowded)
+    assert agent("verify_kernel", task=task, source=kernel("passed 3x"))["words"].endswith(said)
 
 
 def test_machine_code_that_was_judged_is_not_run_again(agent, desk, task):

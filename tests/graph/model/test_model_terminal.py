@@ -34,7 +34,7 @@ def test_without_a_terminal_there_is_a_line_for_each_step_verdict_and_region(tmp
     for region in regions:
         begun, *_, ended = [line.partition(": ")[2] for line in lines if line.startswith(region)]
         assert begun.startswith("begun, with ")
-        assert ended.endswith("x by itself")
+        assert ended.endswith("x over eager by itself")
         assert any("passed" in line for line in lines if line.startswith(region)), "the judge's word"
 
 

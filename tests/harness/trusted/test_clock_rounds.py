@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from python_kernels import FailedError, bench_of, right, runner_of
 
+from harness.nouns.task import Variant
 from harness.nouns.verdict import Clocks, Conditions
 from harness.trusted import link
 from harness.trusted.bench import Bench, MessageCost
@@ -23,7 +24,9 @@ from harness.trusted.timing import bursts, clock
 from harness.trusted.timing.bursts import Kernel, Pace, message_cost
 from harness.trusted.timing.clock import Incumbent, IncumbentFailedError, set_pace, time_by_turns
 from harness.trusted.timing.compiled import CompiledReference
+from harness.trusted.timing.neighbours import Reading
 from harness.trusted.timing.timed_outputs import TimedOutputs
+from harness.wire.telling import telling
 
 PACE = Pace(calls=3, timeout_s=20.0)
 
@@ -173,6 +176,20 @@ def test_numbers_are_told_while_old_values_lie_there(monkeypatch):
             rounds.play([clock.CANDIDATE])
         assert told and all(told)
         assert bench.numbers != before
+
+
+def test_rounds_tell_which_batch_they_are_of_and_whether_others_want_the_processors(monkeypatch):
+    """With 40 threads of others beside the kernel's own, and without."""
+    monkeypatch.setattr(clock, "EVERY_S", 0.0)
+    for running in (41, 1):
+        monkeypatch.setattr(clock, "observe", lambda device, running=running: Reading(100, 0, running))
+        with bench_of(right) as bench:
+            bench.reference.variant = Variant(name="half", batch=6)
+            told = []
+            with telling(told.append):
+                timed(bench)
+        assert {(each.at, each.incumbent) for each in told} == {("at batch 6", False)}
+        assert told[-1].busy is (running > 1)
 
 
 def slow(views, numbers):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from python_kernels import bench_of, right, runner_of
 
+from harness.nouns.task import Variant
 from harness.trusted.link import CandidateFailedError, Spent
 from harness.trusted.timing import clock
 from harness.trusted.timing.bursts import Kernel, Pace
@@ -18,10 +19,20 @@ from harness.trusted.timing.duels import head_to_head
 from harness.trusted.timing.timed_outputs import TimedOutputs
 
 
+def idle_bench(**further):
+    return SimpleNamespace(
+        memory=SimpleNamespace(slots=1),
+        stir=lambda slot, numbered=False: None,
+        manner="given",
+        reference=SimpleNamespace(variant=Variant()),
+        **further,
+    )
+
+
 def rounds_of(gain, spread, seed=1):
     """Rounds of two sides that take random times, the same ones in whatever order they come."""
     ours, theirs = (np.random.default_rng((seed, side)) for side in range(2))
-    bench = SimpleNamespace(memory=SimpleNamespace(slots=1), stir=lambda slot, numbered=False: None, manner="given")
+    bench = idle_bench()
     sides = {
         CANDIDATE: lambda turn: float(ours.lognormal(0, spread)),
         INCUMBENT: lambda turn: float(gain * theirs.lognormal(0, spread)),
@@ -94,9 +105,7 @@ class Told:
 
 
 def told_rounds(ours, theirs):
-    bench = SimpleNamespace(
-        memory=SimpleNamespace(slots=1), stir=lambda slot, numbered=False: None, manner="given", link=ours
-    )
+    bench = idle_bench(link=ours)
     sides = {CANDIDATE: ours.burst, INCUMBENT: theirs.burst}
     rounds = Rounds(bench, Pace(calls=1, timeout_s=1.0), sides, None, {CANDIDATE: ours, INCUMBENT: theirs})
     for _ in range(clock.MIN_ROUNDS):

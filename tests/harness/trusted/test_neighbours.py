@@ -52,7 +52,7 @@ def test_shares_are_of_the_rounds_alone():
         ({"others": 3, "processors": 64}, ""),
         ({"others": 1}, "1 other threads wanted its 2 processors"),
         ({"stolen": 0.02, "spread": 0.2}, ""),
-        ({"stolen": 0.04}, "4% of their time was taken from outside"),
+        ({"stolen": 0.04}, "4% of its processors' time was taken from outside"),
         ({"stolen": 0.04, "spread": 0.5}, "outside, half of eager's own times lay 50% apart or more"),
     ],
 )
