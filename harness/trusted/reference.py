@@ -7,6 +7,7 @@ import copy
 import inspect
 import json
 import linecache
+import os
 import re
 import sys
 import types
@@ -47,10 +48,14 @@ _WORKLOADS = (
 )
 _TAKEN = "Inputs are tensors, numbers, texts and None, also within tuples, lists, dicts, named tuples and dataclasses."
 _RETURNED = "It must return a tensor, or tensors within tuples, lists, dicts, named tuples and dataclasses."
+_DENSE = "Only dense (strided) tensors are supported."
 _DIFFERENTIABLE = "Leave the direction at forward, or give a module that can be trained."
 _IN_PLACE = "It changes in place what its gradients are computed from: let it work on a copy."
 _INTO = re.compile(r"in-?place operation")
 """How autograd's messages say so."""
+_ASKED = re.compile(r"tried to allocate (\d+) bytes")
+"""How PyTorch's allocator of the host says it."""
+_ALONE = "It runs by itself: without a network, and with no files but the packages that are installed."
 NEW = "new_"
 """Before the name of what a state is after the call."""
 _ONE_VALUE: Form = {"kind": "value", "parts": [], "keys": [], "constant": None, "type": ""}
@@ -163,7 +168,13 @@ class Reference:
             self.takes, values = take_apart(given, (torch.Tensor, float, int, bool), self.module)
         except FormlessError as error:
             raise self.error(f"get_inputs gives {error}", _TAKEN) from error
+        self._require_dense("get_inputs gives", values)
         return values
+
+    def _require_dense(self, who: str, values: Sequence[Value]) -> None:
+        for value in values:
+            if isinstance(value, torch.Tensor) and (kind := _other_than_dense(value)):
+                raise self.error(f"{who} a {kind} tensor", _DENSE)
 
     def _with_gradients(self, gradients: Differentiated, given: list[Value], placed: list[Value]) -> list[Value]:
         """The values with those that a backward takes besides; `takes` tells of them, too."""
@@ -273,6 +284,7 @@ class Reference:
             raise self.error(f"forward returned {error}", _RETURNED) from error
         if not outputs:
             raise self.error("forward returned no tensor", _RETURNED)
+        self._require_dense("forward returned", outputs)
         return outputs
 
     def load(self, model: torch.nn.Module, weights: dict[str, torch.Tensor]) -> None:
@@ -343,8 +355,8 @@ class Reference:
 
     def tensor_spec(self, name: str, tensor: torch.Tensor) -> TensorSpec:
         """Spec of a dense tensor of a supported type."""
-        if tensor.layout is not torch.strided:
-            raise self.error(f"{name} is a {tensor.layout} tensor", "Only dense (strided) tensors are supported.")
+        if kind := _other_than_dense(tensor):
+            raise self.error(f"{name} is a {kind} tensor", _DENSE)
         if tensor.dtype not in DTYPES:
             raise self.error(
                 f"{name} has the unsupported type {tensor.dtype}", f"Supported are {', '.join(TORCH_DTYPES)}."
@@ -404,7 +416,11 @@ class Reference:
         except NoGradientError as error:
             raise self.error(str(error), _DIFFERENTIABLE) from error
         except Exception as error:  # the user's code may raise anything; its message is the answer
-            remedy = _IN_PLACE if _INTO.search(str(error)) else ""
+            if asked := _ASKED.search(str(error)):
+                whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+                sizes = f"{int(asked[1]) / 2**30:.1f} GiB, and this machine has {whole / 2**30:.1f} GiB"
+                raise self.error(f"{what} asked for a tensor of {sizes}", "Choose smaller sizes.") from error
+            remedy = _IN_PLACE if _INTO.search(str(error)) else _ALONE if isinstance(error, OSError) else ""
             raise self.error(f"{what} raised {one_line(error)}", remedy) from error
 
 
@@ -442,9 +458,24 @@ def _execute(source: str, name: str) -> types.ModuleType:
         exec(compile(source, filename, "exec"), module.__dict__)
     except Exception as error:  # whatever importing the file raises is the file's own
         lacking = error.name if isinstance(error, ModuleNotFoundError) else None
-        remedy = f"Install {lacking} beside cutegen." if lacking else _CONTRACT
+        remedy = f"Install {lacking} beside cutegen." if lacking else _of_importing(error)
         raise UserError(f"{name}: importing it raised {one_line(error)}.", remedy) from error
     return module
+
+
+def _of_importing(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return _ALONE
+    return "Put all of it into one file." if isinstance(error, ImportError) else _CONTRACT
+
+
+def _other_than_dense(tensor: torch.Tensor) -> str:
+    """The kind of a tensor whose elements do not lie at strides; empty for all others."""
+    if tensor.is_nested:
+        return "nested"
+    if tensor.is_quantized:
+        return "quantized"
+    return "" if tensor.layout is torch.strided else str(tensor.layout)
 
 
 def one_line(error: BaseException) -> str:

@@ -271,6 +271,12 @@ BAD = {
     "forward changes its input x in place": elementwise("return x.mul_(2)"),
     "output has the unsupported type torch.complex64": elementwise("return x + 1j"),
     "x has the unsupported type torch.complex64": elementwise("return x.abs()", "torch.rand(3) + 1j"),
+    "get_inputs gives a torch.sparse_coo tensor": elementwise("return x * 2", "torch.rand(3, 4).to_sparse()"),
+    "get_inputs gives a nested tensor": elementwise("return x * 2", "torch.nested.nested_tensor([torch.rand(3)])"),
+    "get_inputs gives a quantized tensor": elementwise(
+        "return x * 2", "torch.quantize_per_tensor(torch.rand(3), 0.1, 0, torch.qint8)"
+    ),
+    "forward returned a torch.sparse_coo tensor": elementwise("return x.to_sparse()"),
     "x is empty": elementwise("return x", "torch.rand(0, 4)"),
     "output is empty": elementwise("return x[:0]"),
     "output 0 holds NaN": elementwise("return torch.log(x - 2)"),

@@ -134,11 +134,18 @@ def test_a_tensor_of_a_kind_that_no_kernel_is_given_is_named(value, words):
     refused(FILE, words, lambda reference: reference.value_spec("x", value))
 
 
+def test_inputs_that_no_memory_holds_are_told_in_gib():
+    source = "import torch\nModel = torch.nn.Identity\ndef get_inputs(): return [torch.empty(1 << 60)]\n"
+    refused(source, "get_inputs() asked for a tensor of 4294967296.0 GiB, and this machine has ", lambda r: r.inputs(0))
+
+
 @pytest.mark.parametrize(
     ("source", "words"),
     [
         ("import absent_module", "importing it raised ModuleNotFoundError: No module named 'absent_module'"),
         ("class Model(:", "importing it raised SyntaxError"),
+        ("from .parts import Part", "Put all of it into one file."),
+        ("open('weights.pt')", "without a network, and with no files but the packages that are installed"),
         ("x = 1", "there is no Model in it"),
         ("Model = 3", "there is no Model in it"),
         ("def Model(): return 3", "Model is not a torch.nn.Module"),
