@@ -29,7 +29,7 @@ Kind = Literal[
 Way = Literal[
     "moved", "redrawn", "repeated", "reversed", "nudged", "reflected", "respread", "recut", "flipped", "set",
     "cleared", "lowered", "few", "renewed", "rows set", "rows cleared", "doubled", "merged", "shortened", "emptied",
-    "raised", "switched", "planted", "alone", "placed", "saturated",
+    "raised", "counted", "due", "switched", "planted", "alone", "placed", "saturated",
 ]  # fmt: skip
 
 LOOKED_AT = 1 << 20
@@ -69,7 +69,8 @@ class Shown:
             ("alone", self.kind == "values" or bool(self.extent)),
             ("planted", bool(self.extras)),
         )
-        ways = [*WAYS[self.kind], *(way for way, shown in more if shown)]
+        usual = [way for way in WAYS[self.kind] if way not in COUNTED or not self.extent]
+        ways = [*usual, *(way for way, shown in more if shown)]
         return tuple(ways) if self.low.numel() > 1 else tuple(way for way in ways if way not in BY_ROWS)
 
     @property
@@ -96,8 +97,8 @@ WAYS: dict[Kind, tuple[Way, ...]] = {
     "distinct": ("moved", "reversed", "doubled"),
     "ascending": ("nudged", "reflected", "respread", "merged"),
     "full": ("lowered", "shortened", "emptied"),
-    "ones": ("flipped", "cleared", "rows cleared", "raised"),
-    "fixed": ("switched", "raised"),
+    "ones": ("flipped", "cleared", "rows cleared", "raised", "counted", "due"),
+    "fixed": ("switched", "raised", "counted", "due"),
 }
 EQUALS: dict[Kind, frozenset[Way]] = {
     "one_hot": frozenset({"flipped", "cleared", "rows cleared"}),
@@ -106,8 +107,11 @@ EQUALS: dict[Kind, frozenset[Way]] = {
     "ascending": frozenset({"merged"}),
 }
 """Variations that make equals of what is not equal in the file."""
-BEYOND: frozenset[Way] = frozenset({"raised", "switched", "saturated"})
+BEYOND: frozenset[Way] = frozenset({"raised", "counted", "due", "switched", "saturated"})
 """Variations that leave the range that the file shows."""
+COUNTED: frozenset[Way] = frozenset({"counted", "due"})
+MANY = 5040
+"""A counter long after its start: what 1 to 10 and 12, 14, 15, 16 divide, so that whatever comes round is due."""
 FAR = 1 << 40
 """What keys and hashes of 64 bits reach, on either side of zero."""
 TIMED: dict[Kind, tuple[Way, ...]] = {

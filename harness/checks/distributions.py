@@ -120,9 +120,7 @@ def sprinkle(
     places = torch.randint(flat.numel(), (count,), generator=generator, device=device)
     turn = below(3 if mild else len(kinds), generator)  # of a few one is not finite, where any may be
     values = torch.tensor([kinds[(turn + i) % len(kinds)] for i in range(count)], dtype=torch.float64)
-    values = values.to(dtype=drawn.dtype)
-    values[_every_second_nan(values)] = _nan_of_arithmetic(drawn.dtype)
-    flat[places] = values.to(device)
+    flat[places] = _nan_of_each_kind(values.to(dtype=drawn.dtype)).to(device)
     if op_class == "other" and not mild and drawn.ndim > 1 and drawn.shape[0] > 1:
         drawn[below(drawn.shape[0], generator)] = math.nan
 
@@ -130,17 +128,22 @@ def sprinkle(
 def plant_nan(drawn: torch.Tensor, generator: torch.Generator) -> None:
     """Put NaN in a few places of a contiguous tensor, within one line along its first axis: the others stay clean."""
     line = drawn[below(drawn.shape[0], generator)] if drawn.ndim > 1 else drawn
-    line.view(-1)[torch.randint(line.numel(), (SINGLES,), generator=generator, device=generator.device)] = math.nan
+    places = torch.randint(line.numel(), (SINGLES,), generator=generator, device=generator.device)
+    values = torch.full((SINGLES,), math.nan, dtype=drawn.dtype)
+    line.view(-1)[places] = _nan_of_each_kind(values).to(drawn.device)
 
 
-def _every_second_nan(values: torch.Tensor) -> torch.Tensor:
-    return values.isnan().nonzero().squeeze(1)[1::2]
+def _nan_of_each_kind(values: torch.Tensor) -> torch.Tensor:
+    """NaN as arithmetic gives it, and as a literal has it, by turns, in place of those that are there.
 
-
-def _nan_of_arithmetic(dtype: torch.dtype) -> torch.Tensor:
-    """The NaN that a GPU's arithmetic gives: all bits but the sign are ones, where a literal has few.
-
-    Who rounds by adding to the bits carries it over into a zero.
+    A processor's (0 / 0, infinity - infinity) has its sign set: who orders by bits finds it below all numbers. So have
+    every second one, the first among them. A GPU's has ones in all other bits: who rounds by adding to the bits carries
+    it over into a zero.
     """
-    bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[torch.finfo(dtype).bits // 8]
-    return torch.tensor(torch.iinfo(bits).max, dtype=bits).view(dtype)
+    bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[torch.finfo(values.dtype).bits // 8]
+    literal = torch.tensor([math.nan], dtype=values.dtype).view(bits)
+    ends = torch.iinfo(bits)
+    kinds = torch.cat([literal | ends.min, literal.new_tensor([ends.max]), literal | ends.min, literal])
+    places = values.isnan().nonzero().squeeze(1)
+    values[places] = kinds.view(values.dtype)[torch.arange(len(places)) % len(kinds)]
+    return values

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from harness.checks.discrete import Kind, Shown, Way
+from harness.checks.discrete import MANY, Kind, Shown, Way
 from harness.checks.families import below
 
 BLOCK = (1 << 20) + 7
@@ -226,6 +226,16 @@ def _raised(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> to
     return _between(low, low + RAISED, given.shape, generator)
 
 
+def _counted(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
+    """As a counter stands after `MANY` steps, as far as the type counts."""
+    return torch.full_like(given, min(MANY, torch.iinfo(given.dtype).max))
+
+
+def _due(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
+    """One step before that."""
+    return _counted(given, shown, generator) - 1
+
+
 def _switched(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
     """Zeros and ones."""
     ones = _uniform(given.shape, generator) < 0.5
@@ -293,6 +303,6 @@ _VARIATIONS: dict[Way, Callable[[torch.Tensor, Shown, torch.Generator], torch.Te
     "reflected": _reflected, "respread": _respread, "recut": _recut, "flipped": _flipped, "set": _set,
     "cleared": _cleared, "lowered": _lowered, "few": _few,
     "renewed": _renewed, "rows set": _rows_set, "rows cleared": _rows_cleared, "doubled": _doubled, "merged": _merged,
-    "shortened": _shortened, "emptied": _emptied, "raised": _raised, "switched": _switched, "planted": _planted,
-    "alone": _alone, "placed": _placed, "saturated": _saturated,
+    "shortened": _shortened, "emptied": _emptied, "raised": _raised, "counted": _counted, "due": _due,
+    "switched": _switched, "planted": _planted, "alone": _alone, "placed": _placed, "saturated": _saturated,
 }  # fmt: skip

@@ -5,9 +5,13 @@ And what does it leave for the next call? Parameters and buffers that it writes 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
+
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from harness.checks.discrete import MANY
 from harness.nouns.errors import UserError
 from harness.trusted.keeping import over_copies
 from harness.trusted.reference import Reference, Value, held_tensors
@@ -59,17 +63,10 @@ def settle_state(reference: Reference, before: Versions) -> bool:
     if not names:
         return False
     held = held_tensors(reference.model)
-    copies = {name: held[name].detach().clone() for name in names}
-    kept = {name: copy.clone() for name, copy in copies.items()}
-    inputs = reference.inputs(seed=1)
-    with over_copies(reference.model, copies, reference.ties):
-        started = versions(reference)
-        try:
-            reference.run(inputs)
-        except UserError:
-            reference.run(reference.inputs(seed=0))
-        now = versions(reference)
+    kept = {name: held[name].detach().clone() for name in names}
+    started, now = _called_on(reference, kept)
     written = [name for name in names if _written(started[name], now[name]) and _differs(kept[name], now[name][0])]
+    written = [name for name in names if name in {*written, *_written_later(reference, kept)}]
     for name in written:
         new, old = now[name][0], kept[name]
         if (new.shape, new.dtype) != (old.shape, old.dtype):
@@ -88,6 +85,41 @@ def settle_state(reference: Reference, before: Versions) -> bool:
     reference.state = tuple(written)
     reference.renewed = tuple(name for name in written if now[name][0] is not started[name][0])
     return True
+
+
+def _called_on(reference: Reference, kept: Mapping[str, torch.Tensor]) -> tuple[Versions, Versions]:
+    """One call on a state, which stays as it is: what the call finds, and what it leaves. Raises `UserError`."""
+    with over_copies(reference.model, {name: value.clone() for name, value in kept.items()}, reference.ties):
+        started = versions(reference)
+        try:
+            reference.run(reference.inputs(seed=1))
+        except UserError:
+            reference.run(reference.inputs(seed=0))
+        return started, versions(reference)
+
+
+def _written_later(reference: Reference, kept: Mapping[str, torch.Tensor]) -> set[str]:
+    """What a call leaves with other values once the counters and flags among the state stand elsewhere.
+
+    An update may come with every tenth step, or with the first one alone, which a flag remembers.
+    """
+    found = set[str]()
+    for steps in (MANY - 1, MANY):
+        later = {name: _later(value, steps) for name, value in kept.items()}
+        if all(later[name] is kept[name] for name in kept):
+            break
+        with suppress(UserError):
+            started, now = _called_on(reference, later)
+            found |= {
+                name for name in kept if _written(started[name], now[name]) and _differs(later[name], now[name][0])
+            }
+    return found
+
+
+def _later(value: torch.Tensor, steps: int) -> torch.Tensor:
+    if isinstance(value, FakeTensor) or value.numel() != 1 or value.is_floating_point() or value.is_complex():
+        return value
+    return ~value if value.dtype == torch.bool else torch.full_like(value, min(steps, torch.iinfo(value.dtype).max))
 
 
 def _written(before: tuple[torch.Tensor, int], after: tuple[torch.Tensor, int]) -> bool:

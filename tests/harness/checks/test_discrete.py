@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.checks import variations as varied
-from harness.checks.discrete import BEYOND, BY_ROWS, FAR, WAYS, base_of, candidates, reach_of, show
+from harness.checks.discrete import BEYOND, BY_ROWS, COUNTED, FAR, MANY, WAYS, base_of, candidates, reach_of, show
 from harness.checks.variations import change_few, swap_few, vary
 
 EXAMPLES = {
@@ -61,6 +61,8 @@ def test_every_variation_keeps_type_shape_and_range(kind, seed):
         assert ((changed["emptied"] >= 0) & (changed["emptied"] <= 32)).all() and not changed["emptied"].all()
     if kind in ("ones", "fixed"):
         assert ((changed["raised"] > low) & (changed["raised"] <= low + 8)).all()
+        assert [{*changed[way].tolist()} for way in ("counted", "due")] == [{MANY}, {MANY - 1}]
+        assert not COUNTED & {*replace(shown, extent=64).ways}, "of a table it names places"
 
 
 @given(st.sampled_from(["ascending", "distinct", "positions", "one_hot", "prefix", "suffix"]), st.integers(0, 1 << 30))

@@ -100,7 +100,12 @@ ROWS = "self.register_buffer('h', torch.zeros(12, 9))"
 WEIGHT = "self.h = nn.Parameter(torch.ones(9))"
 STATISTICS = "self.register_buffer('m', torch.zeros(9)); self.register_buffer('v', torch.ones(9))"
 SPAN = f"self.register_buffer('h', torch.zeros({SMALL}))"
+NOW_AND_THEN = "self.register_buffer('n', torch.zeros((), dtype=torch.{})); self.register_buffer('h', torch.zeros(9))"
 STATE = [
+    (NOW_AND_THEN.format("int32"), "self.n += 1; self.h.copy_(torch.where(self.n % 10 == 0, x[0], self.h)); "
+     "return x - self.h", ["n", "h"], []),
+    (NOW_AND_THEN.format("bool"), "self.h.copy_(torch.where(self.n, self.h, x[0])); self.n.fill_(True); "
+     "return x - self.h", ["n", "h"], []),
     (ROWS, "self.h[:8] = x; return self.h[:8] * 2", ["h"], []),
     (ROWS, "self.h[2].add_(x[0]); return x * 2", ["h"], []),
     (SPAN, "self.h = torch.tanh(self.h + x); return self.h * 2", ["h"], ["h"]),
