@@ -26,7 +26,7 @@ from harness.nouns.task import Signature, TensorSpec, TraceFacts
 from harness.nouns.verdict import Untried
 from harness.trusted.device import Device
 from harness.trusted.discrete_arguments import DiscreteArguments, Known, Ways
-from harness.trusted.integer_uses import watch
+from harness.trusted.integer_uses import IntegerUses, watch
 from harness.trusted.link import Numbers, RunnerLink
 from harness.trusted.memory import SharedMemory, write
 from harness.trusted.oracle import Oracle
@@ -88,6 +88,8 @@ class Bench:
 
     moving: frozenset[str] = frozenset()
     """Float inputs and weights whose infinities, or zeros beside a triangle, lie elsewhere in each timed call."""
+    ordered: frozenset[str] = frozenset()
+    """Inputs and weights whose rows the reference needs in ascending order."""
 
     def __post_init__(self) -> None:
         self.oracle = Oracle(self.reference, self.facts.op_class)
@@ -171,10 +173,14 @@ class Bench:
                 write(held[spec.name], value)
 
     def derive(self, slot: int) -> None:
-        """Write those of a slot's inputs that follow from others: what a backward's forward saved.
+        """Sort what has to be, and write those of a slot's inputs that follow from others: what a forward saved for its
+        backward. None of these where the forward refuses the others: then it has nothing to compare with either.
 
-        Nothing where the forward refuses the others: then it has nothing to compare with either.
+        NaN has no place in an order, and becomes zero.
         """
+        for name in self.ordered:
+            view = self.memory.views[slot][name]
+            write(view, view.masked_fill(view.isnan(), 0).sort(-1).values)
         with suppress(UserError):
             for name, value in self.reference.saved(self.inputs(slot), self.replicas[slot]).items():
                 write(self.memory.views[slot][name], value)
@@ -279,18 +285,16 @@ class Bench:
         return [spec.name for spec in (*inputs, *self.signature.parameters) if isinstance(spec, TensorSpec)]
 
     def settle(self, seed: int) -> None:
-        """Find out which variations of integers, masks and numbers the reference takes."""
-        self.discrete.settle(self.reference.inputs, self.takes, seed, self._known())
+        """Find out what has to be sorted, and which variations of integers, masks and numbers the reference takes."""
+        uses = watch(lambda: self.reference.run(self.pattern))
+        held = self.named(self.pattern) | self.reference.parameters()
+        at = {name: tensor.untyped_storage().data_ptr() for name, tensor in held.items()}
+        self.ordered = frozenset(name for name, where in at.items() if where in uses.ordered)
+        self.discrete.settle(self.reference.inputs, self.takes, seed, self._known(uses, at))
         self.scalars.settle(partial(self.takes, {}))
 
-    def _known(self) -> Known:
+    def _known(self, uses: IntegerUses, at: Mapping[str, int]) -> Known:
         """What the reference does with its integers. On a GPU an index beyond a table would end the judge's context."""
-        held = self.named(self.pattern) | self.reference.parameters()
-        whole = {name: tensor for name, tensor in held.items() if not tensor.is_floating_point()}
-        if not whole:
-            return Known()
-        uses = watch(lambda: self.reference.run(self.pattern))
-        at = {name: tensor.untyped_storage().data_ptr() for name, tensor in whole.items()}
         own = {name: uses.own.get(where, ()) for name, where in at.items()}
         extents = {name: uses.extents[where] for name, where in at.items() if where in uses.extents}
         computed = frozenset() if uses.steered else frozenset(name for name in at if at[name] in uses.computed)

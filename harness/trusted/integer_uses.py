@@ -1,4 +1,7 @@
-"""What a forward does with its integers: which values it treats as special, and whether equal ones are ambiguous."""
+"""What a forward does with its integers: which values it treats as special, and whether equal ones are ambiguous.
+
+And which of its tensors, integers or not, it takes for sorted.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,8 @@ _COMPUTING = (
 )  # fmt: skip
 _STEERING = (_ATEN._local_scalar_dense, _ATEN.repeat_interleave, _ATEN.bincount, _ATEN.histc)
 """Operators that give numbers a say in sizes and steps: large ones would ask for memory, or for ever."""
+_SOUGHT = {_ATEN.searchsorted: "sorted_sequence", _ATEN.bucketize: "boundaries"}
+"""Operators that promise nothing unless this argument ascends, and do not look whether it does."""
 
 
 class IntegerUses(TorchDispatchMode):
@@ -35,7 +40,8 @@ class IntegerUses(TorchDispatchMode):
 
     `ambiguous`: some operator's result depends on which of equal indices comes first, as PyTorch leaves open.
     `extents`: how many places the tables have that a tensor names places of. `computed`: the tensors that are
-    multiplied or divided as whole numbers. `steered`: some number decided about sizes or steps.
+    multiplied or divided as whole numbers. `steered`: some number decided about sizes or steps. `ordered`: the tensors
+    whose rows have to ascend.
     """
 
     def __init__(self) -> None:
@@ -45,6 +51,7 @@ class IntegerUses(TorchDispatchMode):
         self.extents: dict[int, int] = {}
         self.computed: set[int] = set()
         self.steered = False
+        self.ordered: set[int] = set()
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -54,6 +61,8 @@ class IntegerUses(TorchDispatchMode):
         given |= dict(zip(given, args, strict=False)) | (kwargs or {})
         self.ambiguous |= _is_ambiguous(function, given)
         self.steered |= function.overloadpacket in _STEERING
+        if (sought := _SOUGHT.get(function.overloadpacket)) and given.get("sorter") is None:
+            self.ordered.add(given[sought].untyped_storage().data_ptr())
         for tensor, extent in _named(function.overloadpacket, given):
             at = tensor.untyped_storage().data_ptr()
             self.extents[at] = min(extent, self.extents.get(at, extent))

@@ -92,6 +92,53 @@ void run(TensorView x, TensorView edges, TensorView y) {
     out<int64_t>(y)[i] = std::isnan(v) ? 33 : std::lower_bound(in(edges), in(edges) + 33, v) - in(edges);
   }
 }
+//// buckets: as many as lie below
+void run(TensorView x, TensorView edges, TensorView y) {
+  for (int i = 0; i < 1280; ++i) {
+    int64_t count = 0;
+    for (int k = 0; k < 33; ++k) count += !(in(edges)[k] >= in(x)[i]);
+    out<int64_t>(y)[i] = count;
+  }
+}
+//// places in sorted rows
+// get: torch.randn(12, 40).cumsum(1).abs().cumsum(1), torch.rand(12, 25) * 99
+// forward edges, x: return torch.searchsorted(edges, x, right=True)
+//// places in sorted rows: as many as are no larger
+void run(TensorView edges, TensorView x, TensorView y) {
+  for (int i = 0; i < 300; ++i) {
+    int64_t count = 0;
+    for (int k = 0; k < 40; ++k) count += !(in(edges)[i / 25 * 40 + k] > in(x)[i]);
+    out<int64_t>(y)[i] = count;
+  }
+}
+//// sums of segments
+// get: torch.randn(90, 8), torch.tensor([0, 7, 7, 30, 31, 64, 90])
+// forward x, ends: return torch.segment_reduce(x, "sum", offsets=ends)
+//// sums of segments: each from its start
+void run(TensorView x, TensorView ends, TensorView y) {
+  int64_t const* end = in<int64_t>(ends);
+  for (int s = 0; s < 6; ++s)
+    for (int c = 0; c < 8; ++c) {
+      double sum = 0;
+      for (int64_t r = end[s]; r < end[s + 1]; ++r) sum += in(x)[r * 8 + c];
+      out(y)[s * 8 + c] = sum;
+    }
+}
+//// largest of segments
+// get: torch.randn(90, 8), torch.tensor([7, 0, 23, 1, 33, 26])
+// forward x, lengths: return torch.segment_reduce(x, "max", lengths=lengths)
+//// largest of segments: from minus infinity
+void run(TensorView x, TensorView lengths, TensorView y) {
+  for (int64_t s = 0, first = 0; s < 6; first += in<int64_t>(lengths)[s++])
+    for (int c = 0; c < 8; ++c) {
+      float most = -std::numeric_limits<float>::infinity();
+      for (int64_t r = first; r < first + in<int64_t>(lengths)[s]; ++r) {
+        float const value = in(x)[r * 8 + c];
+        if (value > most || std::isnan(value)) most = value;
+      }
+      out(y)[s * 8 + c] = most;
+    }
+}
 //// added at places
 // get: torch.randn(200, 16), torch.randint(0, 20, (200,))
 // forward x, at: return torch.zeros(20, 16).index_add(0, at, x)

@@ -90,3 +90,18 @@ def test_labels_name_places_among_the_classes_of_a_ctc_loss():
     logs = torch.randn(9, 3, 6).log_softmax(-1)
     extents = watch(lambda: functional.ctc_loss(logs, labels, torch.full((3,), 9), lengths)).extents
     assert extents == {labels.untyped_storage().data_ptr(): 6}
+
+
+@pytest.mark.parametrize(
+    ("run", "found"),
+    [
+        (lambda edges: torch.bucketize(ROWS, edges), True),
+        (lambda edges: torch.searchsorted(edges.expand(2, 3)[:1], ROWS[:1], right=True), True),
+        (lambda edges: torch.bucketize(ROWS, edges.sort().values), False),
+        (lambda edges: torch.searchsorted(edges, ROWS, sorter=edges.argsort()), False),
+        (lambda edges: torch.bucketize(edges, torch.arange(3.0)), False),
+    ],
+)
+def test_what_a_forward_takes_for_sorted_is_known(run, found):
+    edges = torch.tensor([0.5, 1.0, 4.0])
+    assert (edges.untyped_storage().data_ptr() in watch(lambda: run(edges)).ordered) == found

@@ -447,3 +447,34 @@ def test_indices_among_numbers_with_a_fraction_stay_indices_in_every_trial():
         bench.stir(0)
         look(bench.memory.views[0], {})
     assert seen == set(range(9))
+
+
+SOUGHT = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.searchsorted(x, x + 0.25).float()
+
+def get_inputs():
+    return [torch.rand(40, 100).sort().values]
+"""
+
+
+def test_what_the_reference_takes_for_sorted_is_sorted_in_every_trial():
+    seen = []
+
+    def look(views, numbers):
+        assert not views["x"].isnan().any() and torch.equal(views["x"], views["x"].sort().values)
+        seen.append(views["x"].clone())
+        views["y"].copy_(torch.searchsorted(views["x"], views["x"] + 0.25))
+
+    signature = SUMMED.model_copy(update={"outputs": (SUMMED.inputs[0].model_copy(update={"name": "y"}),)})
+    with bench_of(look, source=SOUGHT, signature=signature, op_class="other") as bench:
+        bench.settle(1)
+        for family in ("wide", "special", "masked"):
+            assert not run_trial(bench, 0, family, 4, 20.0).outputs[0].bad_fraction
+        bench.stir(0)
+        bench.touch(0, ["x"])
+        look(bench.memory.views[0], {})
+    assert not any(torch.equal(seen[0], each) for each in seen[1:])
