@@ -29,10 +29,12 @@ def draw(
     *,
     mild: int = 0,
     structure: Structure | None = None,
+    whole: bool = False,
 ) -> torch.Tensor:
     """Values of one family in the shape, type and structure of `given`, on the generator's device; float8 in float32.
 
     `mild` 1 asks for smaller magnitudes and for signs that `given` has; 2 for values in the range of `given`.
+    With `whole` some parts are masked as a whole (see `_hide_parts`).
     A contiguous `place` of that shape and type is written to and may be what is returned: large tensors are not copied.
     """
     if FAMILIES[family].block is None or not given.is_floating_point():
@@ -43,6 +45,8 @@ def draw(
     tile(place, block)
     if family == MASKED:
         _clear_lines(place, generator)
+        if whole and not mild:
+            _hide_parts(place, generator)
     return (structure or Structure.of(given)).keep(place)
 
 
@@ -74,6 +78,19 @@ def _block(family: str, given: torch.Tensor, generator: torch.Generator, op_clas
         return block.abs_() if low >= 0 else block.abs_().neg_() if high <= 0 else block
     shrunk = torch.sigmoid(block)
     return shrunk.mul_(high - low).add_(low)
+
+
+def _hide_parts(drawn: torch.Tensor, generator: torch.Generator) -> None:
+    """Nothing but -infinity in one line along each axis, and in all that one place of the first axes holds.
+
+    A part of more than an eighth of the tensor stays: most results have to be finite.
+    """
+    place = [below(extent, generator) for extent in drawn.shape]
+    parts: list[tuple[int | slice, ...]] = [tuple(place[:axes]) for axes in range(1, drawn.ndim - 1)]
+    parts += [(*place[:axis], slice(None), *place[axis + 1 :]) for axis in range(drawn.ndim)]
+    for at in parts:
+        if 8 * drawn[at].numel() <= drawn.numel():
+            drawn[at] = -math.inf
 
 
 def _clear_lines(drawn: torch.Tensor, generator: torch.Generator) -> None:

@@ -343,6 +343,11 @@ class TraceFacts(Frozen):
     indexed: frozenset[str] = frozenset()
     """Inputs whose numbers have a fraction by their type and that the forward makes whole: indices, mostly."""
 
+    @property
+    def hands_on(self) -> bool:
+        """Whether NaN and rows of infinities come out where every honest kernel has them."""
+        return self.windows or self.orders
+
     @classmethod
     def of(cls, task: Task) -> TraceFacts:
         """Of a task without a program little is known: there a last bit may decide."""

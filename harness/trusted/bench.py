@@ -146,10 +146,11 @@ class Bench:
         for spec, value in zip(self.signature.inputs, given, strict=True):
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 view, structure = self.memory.views[slot][spec.name], self._tried(spec.name)
-                write(
-                    view,
-                    draw(distribution, value, generator, self.facts.op_class, view, mild=mild, structure=structure),
-                )
+                drawn = draw(
+                    distribution, value, generator, self.facts.op_class, view,
+                    mild=mild, structure=structure, whole=self.facts.hands_on,
+                )  # fmt: skip
+                write(view, drawn)
         trained, partly = distribution != "given", distribution not in ("given", STIRRED)
         self.fill_weights(slot, generator if trained else None, far=family.far and not mild, partly=partly)
         self._write_discrete(slot, self.named(given), self.discrete.ways(distribution), generator)

@@ -46,7 +46,7 @@ def plan_trials(
 
 def not_asked(bench: Bench) -> frozenset[str]:
     """Families on which honest kernels differ from PyTorch, by what the task computes."""
-    kept = {SUBNORMAL: hands_on_subnormals(bench), SINGLE: bench.facts.windows or bench.facts.orders}
+    kept = {SUBNORMAL: hands_on_subnormals(bench), SINGLE: bench.facts.hands_on}
     return frozenset(family for family, asked in kept.items() if not asked)
 
 

@@ -68,6 +68,17 @@ def test_masks_leave_a_line_along_each_axis_clear():
     assert (draw("masked", torch.rand(400), generator(), mild=1).amax()).isinf()
 
 
+def test_lines_and_planes_are_hidden_as_a_whole_where_that_is_asked_for():
+    for seed in range(5):
+        hidden = draw("masked", torch.rand(10, 9, 30, 9), generator(seed), whole=True) == -torch.inf
+        assert all(hidden.all(axis).any() for axis in range(4)) and hidden.flatten(2).all(2).any()
+        assert hidden.float().mean() < 0.7
+        milder = draw("masked", torch.rand(10, 9, 30, 9), generator(seed), mild=1, whole=True)
+        assert not milder.isinf().flatten(2).all(2).any()
+        small = draw("masked", torch.rand(4, 6), generator(seed), whole=True).isinf()
+        assert not any(small.all(axis).any() for axis in range(2)), "a sixth of few is much"
+
+
 def test_values_are_written_where_they_are_wanted():
     place = torch.empty(8, 4)
     assert distributions.draw("normal", torch.ones(8, 4), generator(), "other", place) is place

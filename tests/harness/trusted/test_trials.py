@@ -14,7 +14,7 @@ from python_kernels import JOB, SIGNATURE, SOURCE, FailedError, X, bench_of, rig
 
 from harness.checks.families import PLANS
 from harness.checks.stirring import TOUCHED
-from harness.nouns.task import Signature, TensorSpec
+from harness.nouns.task import Signature, TensorSpec, TraceFacts
 from harness.nouns.verdict import Trial
 from harness.trusted import scalar_arguments
 from harness.trusted.admission import choose_manner
@@ -138,9 +138,9 @@ def test_a_sum_without_its_subnormals_is_wrong_and_one_of_divided_terms_right(te
     ],
 )
 def test_reductions_have_subnormals_where_no_honest_one_loses_them(changed, asked):
-    traced = {"op_class": "reduction", "adds": True, "windows": False, "orders": False}
+    traced = {"op_class": "reduction", "adds": True}
     usual = {"device": SimpleNamespace(kind="cpu"), "signature": SUMMED}
-    facts = SimpleNamespace(**{name: changed.get(name, value) for name, value in traced.items()})
+    facts = TraceFacts(**{name: changed.get(name, value) for name, value in traced.items()})
     known = {name: changed.get(name, value) for name, value in usual.items()}
     without = not_asked(SimpleNamespace(facts=facts, **known))
     assert ("subnormal" not in without) is asked

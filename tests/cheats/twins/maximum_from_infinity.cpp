@@ -1,0 +1,27 @@
+// A maximum that begins at -infinity.
+// row: 88
+// task: rowmax
+// passes
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+template <class T = float> static T const* in(TensorView t) { return static_cast<T const*>(t.data_ptr()); }
+template <class T = float> static T* out(TensorView t) { return static_cast<T*>(t.data_ptr()); }
+
+void run(TensorView x, TensorView y) {
+  for (int r = 0; r < 29; ++r) {
+    float most = -INFINITY;
+    for (int i = 0; i < 64 && !std::isnan(most); ++i) {
+      float const v = in(x)[r * 64 + i];
+      if (v > most || std::isnan(v)) most = v;
+    }
+    out(y)[r] = most;
+  }
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
