@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -24,11 +25,12 @@ class Net(nn.Module):
         self.one, self.two, self.drop = nn.Linear(8, 8), nn.Linear(8, 8), nn.Dropout(0.5)
         self.two.weight = self.one.weight
         self.register_buffer("calls", torch.zeros(()))
+        self.bias = 0.5
 
     def forward(self, x: torch.Tensor, *, scale: float = 1.0) -> dict[str, Any]:
         self.calls += 1
         x.add_(1.0)
-        return {"y": [self.drop(self.two(self.one(x))) * scale], "x": x}
+        return {"y": [self.drop(self.two(self.one(x))) * scale + self.bias], "x": x}
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +69,12 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "one module in training mode": (lambda fast: fast.drop.train(), "training"),
     "a weight exchanged": (exchange, "another tensor"),
     "other types, whose buffers are others": (lambda fast: fast.double(), "another tensor"),
+    "another layer": (lambda fast: setattr(fast, "two", nn.Linear(8, 8)), "a layer"),
+    "a layer around a layer": (lambda fast: setattr(fast, "two", nn.Sequential(fast.two, nn.ReLU())), "a layer"),
+    "another number": (lambda fast: setattr(fast, "bias", 3.0), "a number"),
+    "another forward": (lambda fast: setattr(fast.one, "forward", lambda x: x), "a forward"),
+    "a hook": (lambda fast: fast.one.register_forward_hook(lambda module, given, result: result * 2), "a hook"),
+    "a hook before": (lambda fast: fast.one.register_forward_pre_hook(lambda module, given: given[0] * 2), "a hook"),
 }
 
 
@@ -99,6 +107,42 @@ def test_a_call_like_the_first_is_the_kernels_and_leaves_behind_what_eager_leave
     assert list(fast.state_dict()) == list(net.state_dict())
     with pytest.warns(UserWarning, match="own forward"):
         assert torch.equal(of(fast, x, scale=3.0), of(net, before, scale=3.0)), "another number"
+
+
+STAND_IN = """
+from torch import nn
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w0 = nn.Parameter()
+
+    def forward(self, x, *others):
+        return nn.functional.linear(x, self.w0, *others)
+"""
+
+
+def test_a_copy_s_kernels_compute_over_the_copy_s_weights(tmp_path: Path) -> None:
+    net, x = nn.Sequential(nn.Linear(8, 8, bias=False), nn.ReLU()).eval(), torch.randn(4, 8)
+    operation = ("linear", "aten.linear.default")
+    place = {
+        "part": "",
+        "operations": [operation],
+        "weights": ["p_0_weight"],
+        "inputs": ["input"],
+        "outputs": ["linear"],
+    }
+    (tmp_path / "regions" / "product").mkdir(parents=True)
+    (tmp_path / "regions" / "product" / "model_new.py").write_text(STAND_IN)
+    path = tmp_path / "model_fast.py"
+    told = {"title": "net", "parts": [""], "graphs": False, "mode": "", "told": "{}", "gpu": ""}
+    path.write_text(rendered("model_fast.py.j2", regions=repr({"product": [place]}), **told))
+    fast = load_drop_in(path).accelerate(net, (x,))
+    other = copy.deepcopy(copy.deepcopy(fast))
+    other[0].weight.mul_(-1)
+    assert torch.equal(other(x), (x @ -net[0].weight.T).relu())
+    assert torch.equal(fast(x), net(x))
+    assert not fast.kernels.fallbacks and not other.kernels.fallbacks
 
 
 def test_gradients_are_the_modules_own(file: ModuleType) -> None:
