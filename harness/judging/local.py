@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from threading import Thread
 
 from pydantic import ValidationError
 
@@ -22,8 +24,8 @@ from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.contest import Contest
 from harness.nouns.devices import on_gpu
-from harness.nouns.errors import MachineError, UserError
-from harness.nouns.events import Profiling, Sanitizing
+from harness.nouns.errors import CutegenError, MachineError, UserError
+from harness.nouns.events import Describing, Profiling, Sanitizing
 from harness.nouns.profile import Profile
 from harness.nouns.refusal import Refusal
 from harness.nouns.sanitizer_run import SanitizerRun, Smaller
@@ -242,11 +244,29 @@ _ASKS = re.compile(r"[.>]\s*(size|shape|sizes|numel)\s*\(")
 """How a kernel learns a tensor's sizes: one that never does is for one size."""
 
 
+def _quietly(make: Callable[[], object]) -> None:
+    with suppress(CutegenError):
+        make()
+
+
 # -- The judge of this machine: kernels are built, run and timed here, each in a cage of its own ----------------------
 
 
 class LocalJudge(TargetJudge):
     """Judges kernels on one of this machine's targets; see `KernelJudge`. Evaluations take turns, builds do not."""
+
+    def describe(self, source: str, *, name: str) -> Task:
+        """In a locked child. What this machine's builds need once is made meanwhile, and before anything is timed."""
+        preparations = self.target.preparations(self.tier)
+        making = [Thread(target=_quietly, args=(each,), daemon=True) for each in preparations]
+        for each in making:
+            each.start()
+        task = super().describe(source, name=name)
+        if any(each.is_alive() for each in making):
+            tell(Describing(name=name, doing="precompiling headers, once on this machine"))
+        for each in making:
+            each.join()
+        return task
 
     def screen(self, task: Task, candidate: Candidate) -> Refusal | None:
         """By the source's tokens."""

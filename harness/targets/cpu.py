@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from harness.building.compilation import compile_candidate
-from harness.building.cpu_build import CpuToolchain
+from harness.building.cpu_build import CpuToolchain, precompiled_prelude
 from harness.building.sanitized_build import SanitizedCpuToolchain
 from harness.building.toolchain import host_compiler
 from harness.isolation.policy import Needs
@@ -35,6 +37,10 @@ class CpuTarget:
     def device(self) -> DeviceName:
         """All of the machine's processors are one device."""
         return DeviceName(target="cpu", uuid=machine_id())
+
+    def preparations(self, tier: Tier) -> tuple[Callable[[], object], ...]:
+        """The precompiled headers: of the kernel as it is judged, and as sanitizers watch it."""
+        return tuple(partial(precompiled_prelude, each, tier) for each in (CpuToolchain(), SanitizedCpuToolchain()))
 
     def compile(self, candidate: Candidate, *, tier: Tier) -> Build:
         """Compile in isolation, or take the library from the cache."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+from collections.abc import Callable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -48,6 +49,10 @@ class CudaTarget:
         """The GPU; one that does not answer has no UUID."""
         gpu = find_gpu(self.ordinal)
         return DeviceName(target="cuda", ordinal=self.ordinal, uuid=gpu.uuid if gpu else "")
+
+    def preparations(self, tier: Tier) -> tuple[Callable[[], object], ...]:
+        """None: nvcc precompiles no headers."""
+        return ()
 
     def compile(self, candidate: Candidate, *, tier: Tier) -> Build:
         """Compile in isolation, or take the library from the cache. No GPU is needed for that."""

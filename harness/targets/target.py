@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -25,6 +26,10 @@ class Target(Protocol):
     @property
     def device(self) -> DeviceName:
         """On what kernels run; without a UUID where none answers."""
+        ...
+
+    def preparations(self, tier: Tier) -> tuple[Callable[[], object], ...]:
+        """What all builds need, and a machine makes once. What fails raises, and is the first build's to tell, too."""
         ...
 
     def compile(self, candidate: Candidate, *, tier: Tier) -> Build:

@@ -1,18 +1,22 @@
 """Verdicts on real kernels, built and run for real: the right, the wrong and the hostile."""
 
 import shutil
+import threading
 
 import pytest
 from brief_terms import brief
 from own_turns import own_turns
 
 from harness.building.compilation import LIBRARIES, library_of
+from harness.building.cpu_build import CpuToolchain
+from harness.building.sanitized_build import SanitizedCpuToolchain
 from harness.checks.families import PLANS
 from harness.judging.local import LocalJudge
 from harness.judging.terms import Terms
 from harness.machine.system import cache_dir
 from harness.nouns.errors import MachineError
 from harness.processes.trusted_child import JobDiedError
+from harness.wire.telling import telling
 
 HONEST = """
 void run(TensorView x, TensorView y) {
@@ -370,3 +374,34 @@ def test_a_build_that_is_another_kernels_is_not_taken_for_the_candidates(bench):
     verdict = bench.judge.evaluate(bench.task(bench.softsign), wrong, right)
     assert verdict.status == "wrong"
     assert verdict.build.digest != right.digest
+
+
+def test_what_builds_need_once_is_made_while_a_task_is_described(bench):
+    """On a bare machine g++ takes 8 s and 10 s, beside one core that imports torch. Failures wait for a build."""
+    order, imported = [], threading.Event()
+
+    class Bare(type(bench.judge.target)):
+        def preparations(self, tier):
+            return self.slow, self.failing
+
+        def slow(self):
+            order.append("begun")
+            assert imported.wait(60)
+            order.append("made")
+
+        def failing(self):
+            raise MachineError("There is no g++.", "Install it.")
+
+    def heard(event):
+        imported.set()
+
+    with telling(heard):
+        task = LocalJudge(Bare(), bench.judge.terms).describe(bench.softsign, name="softsign")
+    assert (task.name, order) == ("softsign", ["begun", "made"])
+
+
+def test_a_processors_builds_need_two_headers(bench):
+    """Both are there already where kernels were built and watched before."""
+    made = [make() for make in bench.judge.target.preparations(bench.judge.tier)]
+    assert made == [CpuToolchain().prelude(), SanitizedCpuToolchain().prelude()]
+    assert all(each.is_file() for each in made)
