@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch.fx.config
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import Dim, ExportedProgram
 from torch.export.graph_signature import InputKind
@@ -23,6 +24,9 @@ from harness.trusted.gradients import Differentiated, Tensors, backward_parts
 from harness.trusted.keeping import as_buffers, having, number_of, without_writes
 from harness.trusted.reach import TASK_MODULE, tensors_of
 from harness.trusted.reference import Reference, Value
+
+torch.fx.config.do_not_emit_stack_traces = True
+"""Nobody reads where each operation was called, and writing it down is a quarter of an export."""
 
 LITERAL = 64
 """Numbers of a tensor that a forward spells out, beyond which it is data and none of the program."""

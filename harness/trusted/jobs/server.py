@@ -22,9 +22,15 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy.ma  # noqa: F401 (np.median imports it on first use)
 import torch  # what the warmth is for
 import torch._dynamo  # export imports it on first use, which takes a second and fails once locked down
-import torch.export._trace  # and this, which would take each child that describes a task 0.4 s
+import torch._export.passes.replace_autocast_with_hop_pass  # and these, as does tracing for ties
+import torch._inductor.compiler_bisector
+import torch._inductor.fx_passes.dedupe_symint_uses
+import torch._subclasses.schema_check_mode
+import torch.export._trace
+import torch.fx.experimental.validator
 
 from harness.isolation.lockdown import lock_down
 from harness.isolation.policy import Access, Limits
