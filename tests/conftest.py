@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
-from scheduling import LONG, LONG_ON_A_GPU, WAITS_ON_CLOCKS, mixed, scope_of
+from scheduling import LONG, LONG_ON_A_GPU, WAITS_ON_CLOCKS, begun_at, mixed, scope_of
 
 # `make test` says the same of the same tree, whenever and wherever it is run; `make fuzz` looks for what it has missed.
 # No deadlines: a busy machine is no failure.
@@ -23,6 +24,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # Nor does Inductor build a file for each set of vector instructions, in each process that has a cache of its own.
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 
+TESTS = Path(__file__).parent.resolve()
 GOLDENS = ("trust", "prove", "renew")
 
 
@@ -30,6 +32,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """What becomes of kernels that are held as golden (`knowledge/goldens.py`)."""
     told = "kernels that passed before: trust what reads the same, prove it all again, or renew what has changed"
     parser.addoption("--goldens", choices=GOLDENS, default="trust", help=told)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Workers that collect all tests do so from different files on."""
+    given = getattr(config, "workerinput", None)
+    if given and [Path(each).resolve() for each in config.args] == [TESTS]:
+        files = begun_at(sorted(TESTS.rglob("test_*.py")), int(given["workerid"][2:]), given["workercount"])
+        config.args[:] = map(str, files)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

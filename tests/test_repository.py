@@ -11,7 +11,7 @@ from importlib import import_module, metadata
 from pathlib import Path
 
 import pytest
-from scheduling import NEVER_AGAIN, WAITS_ON_CLOCKS
+from scheduling import NEVER_AGAIN, WAITS_ON_CLOCKS, begun_at
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("graph", "nodes", "tools", "knowledge", "harness")
@@ -175,3 +175,10 @@ def test_what_waits_on_a_clock_has_two_tries_and_nothing_else_has(request: pytes
     assert request.node.get_closest_marker("flaky") is None
     found = [item for item in request.session.items if item.path.stem in WAITS_ON_CLOCKS]
     assert all(item.get_closest_marker("flaky").kwargs == {"reruns": 1} for item in found)
+
+
+def test_each_worker_collects_every_file_and_begins_elsewhere() -> None:
+    files = [Path(f"test_{name}.py") for name in "abcdefg"]
+    orders = [begun_at(files, worker, 3) for worker in range(4)]
+    assert all(sorted(order) == files for order in orders)
+    assert len({order[0] for order in orders[:3]}) == 3
