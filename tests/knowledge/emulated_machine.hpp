@@ -428,8 +428,11 @@ extern "C" inline char const* cudaGetErrorString(cudaError_t) { return ""; }
 #define __syncwarp machine::sync_warp
 #define __shfl_up_sync(lanes, value, gap) machine::passed_up(value, gap)
 #define __shfl_xor_sync(lanes, value, mask) machine::exchange(value, mask)
+#define __fmul_rn(one, other) ((one) * (other))
 #define __cluster_map_shared_rank machine::in_block
 #define cluster_sync machine::sync_cluster
+#define __cluster_barrier_arrive()
+#define __cluster_barrier_wait machine::sync_cluster
 #define initialize_barrier(word, count) ((word) = 0)
 #define set_barrier_transaction_bytes machine::expect
 #define wait_barrier machine::wait_turn

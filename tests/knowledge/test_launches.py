@@ -30,12 +30,19 @@ def labels(rows: int, classes: int) -> torch.Tensor:
     return torch.randint(classes, (rows,), generator=torch.Generator().manual_seed(rows))
 
 
+def padded(x: torch.Tensor) -> torch.Tensor:
+    """Rows that may miss what they read: no thread holds those."""
+    return F.pad(x, (1, 1))
+
+
 def variance_in_loops(x: torch.Tensor) -> torch.Tensor:
     """Each row's mean, then the mean of what is left: both of all threads of a block."""
+    x = padded(x)
     return (x - x.mean(1, keepdim=True)).square().mean(1)
 
 
 def columns_of(x: torch.Tensor) -> torch.Tensor:
+    x = padded(x)
     return (x - x.amax(1, keepdim=True)).exp().sum(1)
 
 
@@ -70,7 +77,7 @@ def rendered(name: str) -> str:
 
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_share_launches(name: str) -> None:
-    assert rendered(name).count("<<<") == CASES[name][2]
+    assert rendered(name).count("launched();") == CASES[name][2]
 
 
 def test_kernels_of_one_launch_compute_what_torch_does(golden: Golden, compiler: Compiler) -> None:
@@ -94,6 +101,7 @@ def test_what_two_kernels_keep_in_the_same_memory_keeps_their_launches_apart() -
     """Threads of the second would write where others of the first still read."""
 
     def chained(x: torch.Tensor) -> torch.Tensor:
+        x = padded(x)
         found = x.amax(1)
         for _ in range(2):
             found = (x * (x - found[:, None]).exp().sum(1)[:, None]).amax(1)
@@ -102,7 +110,7 @@ def test_what_two_kernels_keep_in_the_same_memory_keeps_their_launches_apart() -
     source = LoopsRecipe().render(traced(chained, randn(2048, 64)), Plan("loops"))
     places = re.findall(r"pBetween\d+ = .*start\(\) \+ (\d+)\)", source)
     assert len(set(places)) < len(places)
-    assert "//   loops2: 2048, amax over 64; 1 stored\n//   loops3: 2048, sum over 64" in source
+    assert "//   loops2: 2048, amax over 66; 1 stored\n//   loops3: 2048, sum over 66" in source
 
 
 def test_models_layers_that_are_alike_share_what_was_joined() -> None:

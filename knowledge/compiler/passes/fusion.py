@@ -8,7 +8,7 @@ by element; what joins none is a kernel of its own. Kernels over the same loops 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from knowledge.compiler.ir.cost import WORTH_MEMORY, cost
@@ -349,18 +349,24 @@ class _Fusion:
         return allocated(kernels, {tensor.name for tensor, _ in self.outputs})
 
 
-def allocated(kernels: tuple[Kernel, ...], returned: Collection[str]) -> Fused:
+def allocated(
+    kernels: tuple[Kernel, ...], returned: Collection[str], together: Iterable[Sequence[int]] = (),
+    kept: Collection[str] = (),
+) -> Fused:  # fmt: skip
     """The kernels with places for what passes between them: all that they store but the tensors `returned`.
 
-    What they store and none reads stays in registers.
+    What they store and none reads stays in registers. `together` are kernels, by number, that are done at once, and
+    `kept` the tensors that pass only between those, without memory.
     """
     read = {each.memory[id(node.value)].name for each in kernels for node in reads(*each.bodies)} | {*returned}
     kernels = tuple(
         replace(each, stores=tuple(one for one in each.stores if one.tensor.name in read)) for each in kernels
     )
     spans = spanning(kernels)
+    for numbers in together:
+        spans[numbers[0] : numbers[-1] + 1] = [(numbers[0], numbers[-1])] * len(numbers)
     made = {store.tensor.name: (first, last, store.tensor) for (first, last), kernel in zip(spans, kernels, strict=True)
-            for store in kernel.stores if store.tensor.name not in returned}  # fmt: skip
+            for store in kernel.stores if store.tensor.name not in {*returned, *kept}}  # fmt: skip
     until = {kernel.memory[id(read.value)].name: last for (_, last), kernel in zip(spans, kernels, strict=True)
              for read in reads(*kernel.bodies)}  # fmt: skip
     lives = [(first, max(last, until.get(name, 0)), tensor) for name, (first, last, tensor) in made.items()]

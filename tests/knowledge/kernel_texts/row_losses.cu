@@ -67,60 +67,110 @@ __device__ inline Scanned<T> scanned_over_block(T own, T none, Join join) {
   }
   return {join(ahead, before), all};
 }
+
+// What `Shares` threads hold, `Apart` from each other, joined in the same order for each of them.
+template <int Shares, int Apart, int Threads, class T, int N, class Join>
+__device__ inline void over_shares(T (&own)[N], Join join) {
+  UNROLL
+  for (int mask = Apart; mask < Shares * Apart && mask < 32; mask *= 2) {
+    UNROLL
+    for (int n = 0; n < N; ++n) { own[n] = join(own[n], T(__shfl_xor_sync(~0u, own[n], mask))); }
+  }
+  constexpr int kWarps = Shares * Apart / 32;
+  if constexpr (kWarps > 1) {
+    __shared__ T parts[Threads / 32][Apart][N];
+    int const warp = threadIdx.x / 32, lane = threadIdx.x % Apart, first = warp / kWarps * kWarps;
+    __syncthreads();
+    if (threadIdx.x % 32 < Apart) {
+      UNROLL
+      for (int n = 0; n < N; ++n) { parts[warp][lane][n] = own[n]; }
+    }
+    __syncthreads();
+    UNROLL
+    for (int n = 0; n < N; ++n) { own[n] = parts[first][lane][n]; }
+    for (int each = 1; each < kWarps; ++each) {
+      UNROLL
+      for (int n = 0; n < N; ++n) { own[n] = join(own[n], parts[first + each][lane][n]); }
+    }
+  }
+}
 // end arithmetic
 
 // begin kernel
-__global__ void __launch_bounds__(kThreads) loops0(float const* pA, float* pBetween3, float* pBetween4) {
-  {
-    Tensor mA = make_tensor(make_gmem_ptr(pA), Layout<Shape<Int<64>, Int<1000>>, Stride<Int<1000>, Int<1>>>{});  // (i0:64, r0:1000)
-    Tensor mBetween3 = make_tensor(make_gmem_ptr(pBetween3), Layout<Shape<Int<64>>, Stride<Int<1>>>{});  // (i0:64)
-    [[maybe_unused]] Index const t = blockIdx.x;
-    Index const i0 = t;
-    float s0w = (-float(INFINITY));
-    for (Index first = threadIdx.x % kThreads; first < 1000; first += kThreads * 8) {
-      UNROLL
-      for (int u = 0; u < 8; ++u) {
-        Index const f = first + u * kThreads;
-        if (f < 1000) {
-          Index const r0 = f;
-          float const rA = mA(i0, r0);
-          s0w = math::maximum(s0w, rA);
-        }
+template <int V>
+__global__ void __launch_bounds__(256) loops0(float const* pA, float* pBetween3, float* pBetween4) {
+  Tensor mA = make_tensor(make_gmem_ptr(pA), Layout<Shape<Int<64>, Int<1000>>, Stride<Int<1000>, Int<1>>>{});  // (i0:64, r0:1000)
+  Tensor mBetween3 = make_tensor(make_gmem_ptr(pBetween3), Layout<Shape<Int<64>>, Stride<Int<1>>>{});  // (i0:64)
+  Tensor mBetween4 = make_tensor(make_gmem_ptr(pBetween4), Layout<Shape<Int<64>>, Stride<Int<1>>>{});  // (i0:64)
+  constexpr int kApart = 1, kShares = 256, kBlock = 256;
+  constexpr int kCluster = 1, kAll = kShares * kCluster;
+  constexpr int R = 1, K = (1000 - 1) / (kAll * V) + 1;
+  int const lane = threadIdx.x % kApart, share = threadIdx.x / kApart % kShares;
+  Index const group = Index(blockIdx.x) * (kBlock / (kApart * kShares)) + threadIdx.x / (kApart * kShares);
+  Index const t = (group * kApart + lane) * R;
+  Index const i0 = t;
+  Pack<float, V> x0[K];
+  UNROLL
+  for (int k = 0; k < K; ++k) {
+    [[maybe_unused]] Index const f = (share + k * kAll) * V;
+    if (f < 1000) {
+      Index const r0_ = f;
+      {
+        Index const r0 = r0_;
+        x0[k] = load<false>(packs<V>(&mA(i0, r0)));
       }
-    }
-    float const s0 = float(over_block(s0w, Join_amax{}));
-    if (threadIdx.x % kThreads == 0) {
-      mBetween3(i0) = float(s0);
     }
   }
-  __syncthreads();
-  {
-    Tensor mBetween3 = make_tensor(make_gmem_ptr(pBetween3), Layout<Shape<Int<64>>, Stride<Int<1>>>{});  // (i0:64)
-    Tensor mA = make_tensor(make_gmem_ptr(pA), Layout<Shape<Int<64>, Int<1000>>, Stride<Int<1000>, Int<1>>>{});  // (i0:64, r0:1000)
-    Tensor mBetween4 = make_tensor(make_gmem_ptr(pBetween4), Layout<Shape<Int<64>>, Stride<Int<1>>>{});  // (i0:64)
-    [[maybe_unused]] Index const t = blockIdx.x;
-    Index const i0 = t;
-    double s0w = 0.0;
-    for (Index first = threadIdx.x % kThreads; first < 1000; first += kThreads * 8) {
-      float s0q = 0.0f;
+  float s0[R];
+  UNROLL
+  for (int v = 0; v < R; ++v) { s0[v] = (-float(INFINITY)); }
+  UNROLL
+  for (int k = 0; k < K; ++k) {
+    [[maybe_unused]] Index const f = (share + k * kAll) * V;
+    if (f < 1000) {
+      Index const r0_ = f;
       UNROLL
-      for (int u = 0; u < 8; ++u) {
-        Index const f = first + u * kThreads;
-        if (f < 1000) {
-          Index const r0 = f;
-          float const rBetween3 = mBetween3(i0);
-          float const rA = mA(i0, r0);
-          float const v2 = rA - rBetween3;  // aten.cross_entropy_loss
-          float const v3 = std::exp(v2);  // aten.cross_entropy_loss
-          s0q = s0q + v3;
-        }
+      for (int v = 0; v < V; ++v) {
+        [[maybe_unused]] Index const r0 = r0_ + v;
+        s0[0] = math::maximum(s0[0], x0[k].lane[v]);
       }
-      s0w = s0w + double(s0q);
     }
-    float const s0 = float(over_block(s0w, Join_sum{}));
-    if (threadIdx.x % kThreads == 0) {
-      mBetween4(i0) = float(s0);
+  }
+  over_shares<kShares, kApart, kBlock>(s0, Join_amax{});
+  float u0[R];
+  UNROLL
+  for (int v = 0; v < R; ++v) {
+    u0[v] = s0[0];
+    if (share == 0) { mBetween3(i0) = float(u0[v]); }
+  }
+  float s1[R];
+  UNROLL
+  for (int v = 0; v < R; ++v) { s1[v] = 0.0f; }
+  UNROLL
+  for (int k = 0; k < K; ++k) {
+    [[maybe_unused]] Index const f = (share + k * kAll) * V;
+    if (f < 1000) {
+      Index const r0_ = f;
+      UNROLL
+      for (int v = 0; v < V; ++v) {
+        [[maybe_unused]] Index const r0 = r0_ + v;
+        float const v2 = x0[k].lane[v] - u0[0];  // aten.cross_entropy_loss
+        float const v3 = std::exp(v2);  // aten.cross_entropy_loss
+        s1[0] = s1[0] + v3;
+      }
     }
+  }
+  double s1w[R];
+  UNROLL
+  for (int v = 0; v < R; ++v) { s1w[v] = s1[v]; }
+  over_shares<kShares, kApart, kBlock>(s1w, Join_sum{});
+  UNROLL
+  for (int v = 0; v < R; ++v) { s1[v] = float(s1w[v]); }
+  float u1[R];
+  UNROLL
+  for (int v = 0; v < R; ++v) {
+    u1[v] = s1[0];
+    if (share == 0) { mBetween4(i0) = float(u1[v]); }
   }
 }
 
@@ -188,7 +238,11 @@ void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView ou
   Arena const arena(512, a.device());
   float* const pBetween3 = reinterpret_cast<float*>(arena.start() + 0);
   float* const pBetween4 = reinterpret_cast<float*>(arena.start() + 256);
-  loops0<<<63 / 1 + 1, kThreads, 0, stream>>>(pA, pBetween3, pBetween4);
+  if (aligned<4>(pA)) {
+    loops0<4><<<64, 256, 0, stream>>>(pA, pBetween3, pBetween4);
+  } else {
+    loops0<1><<<64, 256, 0, stream>>>(pA, pBetween3, pBetween4);
+  }
   launched();
   loops2<<<0 / 1 + 1, kThreads, 0, stream>>>(pBetween4, pBetween3, pB, pA, pOutput);
   launched();

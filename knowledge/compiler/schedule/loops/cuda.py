@@ -78,6 +78,50 @@ __device__ inline Scanned<T> scanned_over_block(T own, T none, Join join) {
   return {join(ahead, before), all};
 }
 """
+OVER_SHARES = """
+// What `Shares` threads hold, `Apart` from each other, joined in the same order for each of them.
+template <int Shares, int Apart, int Threads, class T, int N, class Join>
+__device__ inline void over_shares(T (&own)[N], Join join) {
+  UNROLL
+  for (int mask = Apart; mask < Shares * Apart && mask < 32; mask *= 2) {
+    UNROLL
+    for (int n = 0; n < N; ++n) { own[n] = join(own[n], T(__shfl_xor_sync(~0u, own[n], mask))); }
+  }
+  constexpr int kWarps = Shares * Apart / 32;
+  if constexpr (kWarps > 1) {
+    __shared__ T parts[Threads / 32][Apart][N];
+    int const warp = threadIdx.x / 32, lane = threadIdx.x % Apart, first = warp / kWarps * kWarps;
+    __syncthreads();
+    if (threadIdx.x % 32 < Apart) {
+      UNROLL
+      for (int n = 0; n < N; ++n) { parts[warp][lane][n] = own[n]; }
+    }
+    __syncthreads();
+    UNROLL
+    for (int n = 0; n < N; ++n) { own[n] = parts[first][lane][n]; }
+    for (int each = 1; each < kWarps; ++each) {
+      UNROLL
+      for (int n = 0; n < N; ++n) { own[n] = join(own[n], parts[first + each][lane][n]); }
+    }
+  }
+}
+"""
+OVER_CLUSTER = """
+// What the blocks of a cluster hold, joined in their order for each of them.
+template <int Blocks, class T, class Join>
+__device__ inline void over_cluster(T (&own)[1], Join join) {
+  __shared__ T part[1];
+  if (threadIdx.x == 0) { part[0] = own[0]; }
+  __cluster_barrier_arrive();
+  __cluster_barrier_wait();
+  own[0] = *static_cast<T*>(__cluster_map_shared_rank(part, 0));
+  for (int each = 1; each < Blocks; ++each) {
+    own[0] = join(own[0], *static_cast<T*>(__cluster_map_shared_rank(part, each)));
+  }
+  __cluster_barrier_arrive();
+  __cluster_barrier_wait();
+}
+"""
 ARENA = """
 // Memory for what passes between kernels, from the caller's allocator, in the order of the stream.
 struct Arena {
@@ -345,6 +389,8 @@ def source(
         for op in ops
     ]  # fmt: skip
     own = "\n".join(joins) + HELPERS if "over_" in functions else ""
+    own += OVER_SHARES if "over_shares" in functions else ""
+    own += OVER_CLUSTER if "over_cluster" in functions else ""
     if "sort_in_group" in functions:
         own += sorting.FIRST.format(device="__device__ ") + sorting.NETWORK
     far = any(part.far for part, _ in parts)

@@ -19,6 +19,7 @@ from knowledge.compiler.problem import Tensor
 from knowledge.compiler.schedule.loops import cuda
 from knowledge.compiler.schedule.loops.cuda_contract import ContractText
 from knowledge.compiler.schedule.loops.cuda_sorting import LongSortText
+from knowledge.compiler.schedule.loops.held import Rows
 from knowledge.compiler.schedule.loops.stepped import Loop
 
 Part = cuda.KernelText | ContractText
@@ -35,21 +36,28 @@ _WAITS = {"thread": [], "warp": ["__syncwarp();"], "block": ["__syncthreads();"]
 class Launch:
     """Kernels by their numbers, in their order; `alone`: one block does all of them.
 
-    `kept` are the tensors that nobody else needs, by name: they lie in that block's shared memory. `loop` is a loop
-    over time that repeats them.
+    `kept` are the tensors that nobody else needs, by name: they lie in that block's shared memory, or in registers of
+    those who hold the `rows`. `loop` is a loop over time that repeats them.
     """
 
     numbers: tuple[int, ...]
     alone: bool = False
     kept: frozenset[str] = frozenset()
     loop: Loop | None = None
+    rows: Rows | None = None
 
 
-def launches(parts: Sequence[Part], meet: Callable[[Tensor, Tensor], bool]) -> list[Launch]:
+def launches(parts: Sequence[Part], meet: Callable[[Tensor, Tensor], bool], held: Sequence[Rows] = ()) -> list[Launch]:
     """All kernels, as few launches as there may be. `meet` says whether two tensors have memory in common."""
     found: list[Launch] = []
+    begun = {each.numbers[0]: Launch(each.numbers, kept=each.kept, rows=each) for each in held}
+    later = {number for each in held for number in each.numbers[1:]}
     for number, part in enumerate(parts):
-        last = found[-1].numbers if found else ()
+        if number in begun:
+            found.append(begun[number])
+        if number in begun or number in later:
+            continue
+        last = found[-1].numbers if found and not found[-1].rows else ()
         before = [each for each in (parts[at] for at in last) if isinstance(each, cuda.KernelText)]
         joins = 0 < len(before) == len(last) < MOST and isinstance(part, cuda.KernelText) and _plain(part, *before)
         if joins and all(_short(each) for each in (part, *before)):

@@ -17,11 +17,11 @@ from knowledge.compiler.ir.dtypes import BYTES
 from knowledge.compiler.ir.expressions import UnwritableError
 from knowledge.compiler.ir.kept import kept
 from knowledge.compiler.ir.nodes import Element, Values, elements
-from knowledge.compiler.ir.sizes import FLOOR
+from knowledge.compiler.ir.sizes import FLOOR, Size
 from knowledge.compiler.ir.verify import verify
 from knowledge.compiler.lower.lowering import base_name
 from knowledge.compiler.passes.chunking import chunked
-from knowledge.compiler.passes.fusion import Fused, fused
+from knowledge.compiler.passes.fusion import Fused, allocated, fused
 from knowledge.compiler.passes.loops import Nest, count
 from knowledge.compiler.passes.pooling import pooled
 from knowledge.compiler.passes.staging import staged
@@ -33,8 +33,10 @@ from knowledge.compiler.schedule.loops import launches as launching
 from knowledge.compiler.schedule.loops.contraction import Contraction
 from knowledge.compiler.schedule.loops.cuda_contract import ContractText, matches, ranked, rounded
 from knowledge.compiler.schedule.loops.cuda_contract_wgmma import BackgroundText, fitting
+from knowledge.compiler.schedule.loops.cuda_held import HeldText
 from knowledge.compiler.schedule.loops.cuda_sorting import LongSortText
-from knowledge.compiler.schedule.loops.launches import Launch
+from knowledge.compiler.schedule.loops.held import Finder, Rows
+from knowledge.compiler.schedule.loops.launches import Launch, Part
 from knowledge.compiler.schedule.loops.stepped import Loop, laid_out
 
 CHUNK = "chunk"
@@ -49,6 +51,7 @@ class Compiled:
     fused: Fused
     nests: tuple[Nest, ...]
     loops: tuple[Loop, ...] = ()
+    rows: tuple[Rows, ...] = ()
 
 
 def compiled(problem: Problem, chunk: int = 0) -> Compiled:
@@ -73,7 +76,21 @@ def _compiled(problem: Problem, chunk: int) -> Compiled:
             sorting.check(nest)
         if nest.stepped and problem.on_gpu and sorting.long(nest):
             raise UnwritableError("a sort of more than a block's elements in a loop over steps")
-    return Compiled(lowered.graph, made, nests, loops)
+    rows = _held(problem, lowered.graph, nests)
+    if rows:
+        kept = frozenset[str]().union(*(each.kept for each in rows))
+        returned = {each.name for each in problem.outputs}
+        made = allocated(made.kernels, returned, [each.numbers for each in rows], kept)
+    return Compiled(lowered.graph, made, nests, loops, rows)
+
+
+def _held(problem: Problem, graph: Values, nests: tuple[Nest, ...]) -> tuple[Rows, ...]:
+    """The nests of a GPU whose threads hold the rows that they go over."""
+    if not problem.on_gpu or any(isinstance(axis.extent, Size) for nest in nests for axis in nest.axes + nest.reduced):
+        return ()
+    alone = [at for at, nest in enumerate(nests) if matches(problem, nest, graph)]
+    returned = {each.name for each in problem.outputs}
+    return Finder(nests, graph, returned, alone, problem.device).all()
 
 
 class LoopsRecipe:
@@ -179,7 +196,7 @@ class File:
             if self.same[number] == number:
                 texts += self._parts(each, each.numbers[0], self.stems)
             known = self.launches[self.same[number]]
-            first = self._for_a_gpu(known.numbers[0], nests[0], self.stems)
+            first = self._first(known, self.stems)
             if each.loop:
                 parts = self._stepped(known, known.numbers[0], self.stems)
                 given = [nests] if stepped.one_launch(parts, each.loop) else [[nest] for nest in nests]
@@ -201,11 +218,23 @@ class File:
                 text = stepped.on_a_gpu(steps, launch.loop, self._parameters(nests, stems))
                 return [*zip(steps, [text, *[""] * (len(steps) - 1)], strict=True)]
             return [(part, part.text(self._parameters([part.nest], stems))) for part in steps]
+        if launch.rows:
+            held = self._first(launch, stems, number)
+            return [(held, held.text(self._parameters(nests, stems, launch.kept)))]
         parts = [self._for_a_gpu(number, nest, stems) for nest in nests]
         parameters = self._parameters(nests, stems, launch.kept)
         loops = [each for each in parts if isinstance(each, cuda.KernelText)]
         whole = parts[0].text(parameters) if len(parts) == 1 else launching.text(loops, launch, parameters)
         return [*zip(parts, [whole, *[""] * (len(parts) - 1)], strict=True)]
+
+    def _first(self, launch: Launch, stems: Mapping[str, str], number: int | None = None) -> Part:
+        """A launch's first kernel, or the one that it is."""
+        number = launch.numbers[0] if number is None else number
+        if launch.rows is None:
+            return self._for_a_gpu(number, self.made.nests[launch.numbers[0]], stems)
+        between = frozenset(each.name for each in self.made.fused.between)
+        device = self.problem.device
+        return HeldText(f"loops{number}", launch.rows, stems, self.scalars, device, between)
 
     def _stepped(self, launch: Launch, number: int, stems: Mapping[str, str]) -> list[cuda.KernelText]:
         """The kernels of a loop over time."""
@@ -265,7 +294,7 @@ class File:
         if not self.problem.on_gpu or self.sizes:
             return self._with_loops([Launch((number,)) for number in range(len(self.made.nests))])
         parts = [self._for_a_gpu(number, nest, self.stems) for number, nest in enumerate(self.made.nests)]
-        found = launching.launches(parts, self._meet)
+        found = launching.launches(parts, self._meet, self.made.rows)
         return self._with_loops([launching.keeping(each, self._own(each)) if each.alone else each for each in found])
 
     def _with_loops(self, launches: list[Launch]) -> list[Launch]:
