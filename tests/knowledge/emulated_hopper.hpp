@@ -300,6 +300,40 @@ void multiply_registers(Weights const& weights, T const* b, LayoutB const&, int 
   });
 }
 
+// The same in TF32, for several products of 64 rows: of each a thread holds row lane / 4 of its warp's 16, the same + 8,
+// both at k = lane % 4, then both at k + 4.
+template <class Rows, class T, class LayoutB, class Places, class Sums>
+void multiply_rows(bool fresh, Rows const& held, T const* b, LayoutB const&, int stage, Places const& places, Sums& sums) {
+  constexpr int count = int(cute::size(Rows{})), groups = count / 4;
+  auto const at_b = cute::as_position_independent_swizzle_layout(LayoutB{});
+  auto* const lanes = here.lanes[here.current->rank];
+  int const thread = here.current->thread.x, row = thread % 128 / 32 * 16 + thread % 32 / 4;
+  auto const* const mine = &held(0);
+  std::array<T, count> own;
+  std::copy(mine, mine + count, own.begin());
+  std::array<std::array<std::array<float, 8>, 2>, groups> rows;
+  for (int group = 0; group < groups; ++group) {
+    std::memcpy(lanes[thread], &own[4 * group], 4 * sizeof(T));
+    sync_warp();
+    for (int i = 0; i < 16; ++i) {
+      std::array<T, 4> theirs;
+      std::memcpy(&theirs, lanes[thread / 4 * 4 + i % 4], sizeof(theirs));
+      rows[group][i / 4 % 2][i / 8 * 4 + i % 4] = float(theirs[i / 4]);
+    }
+    sync_warp();
+  }
+  auto* const to = sums.data();
+  open_group(products[here.current]).push_back([=] {
+    if (std::memcmp(mine, &own, sizeof(own)) != 0) fail("registers change that wgmma still reads");
+    for (int i = 0; i < int(cute::size(Sums{})); ++i) {
+      int const m = cute::get<0>(places(i)), n = cute::get<1>(places(i));
+      float sum = 0;
+      for (int k = 0; k < 8; ++k) sum += rows[m / 64][(m % 64 - row) / 8][k] * element(b, at_b, n, k, stage);
+      to[i] = fresh ? sum : to[i] + sum;
+    }
+  });
+}
+
 inline void close_products() {
   open_group(products[here.current]);
   products[here.current].emplace_back();
@@ -328,6 +362,13 @@ struct StoreMatrix {
     sync_warp();
   }
 };
+
+// An arrival once the thread's copies so far have landed.
+inline void arrive_with_copies(uint64_t* at) {
+  close_group();
+  wait_groups<0>();
+  CountingBarrier::arrive(at);
+}
 
 struct NamedBarrier {
   static void sync(int threads, int number) { machine::arrive(named[{here.current->rank, number}], threads); }

@@ -27,6 +27,10 @@ _REPLACED = {
     r"(?<!::)gemm\(mma, tCrA\(_, _, k, a\), tCrB\(_, _, k, b\), (\w+)\);":
         "machine::multiply(mma.accumulate_ == GMMA::ScaleOut::Zero, pA, typename OperandA::Shared{}, pB, "
         rf"typename OperandB::Shared{{}}, k, machine::Stages(a, b), {_PLACES}, \1);",
+    r"cute::gemm\(mma, (tCrA\(_, _, \d, s\)), tCrB\(_, _, 0, (.+?)\), (\w+)\);":
+        r"machine::multiply_rows(mma.accumulate_ == GMMA::ScaleOut::Zero, \1, sB.data().get(), Weights<P>{}, \2, "
+        r"thread_mma.partition_C(make_identity_tensor(RowsOfGroups{})), \3);",
+    r"cutlass::arch::cpasync_barrier_arrive_noinc": "machine::arrive_with_copies",
     r'asm volatile\(\s+"cp\.async\.bulk[^:]+::(?:.|\n)*?: "memory"\);':
         "machine::StripCopy::copy(from + rank * part, barrier, to + rank * part, bytes, uint16_t((1 << Cluster) - 1));",
     r"cutlass::arch::fence_view_async_shared\(\);": "",

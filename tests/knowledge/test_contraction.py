@@ -20,7 +20,7 @@ from traced import Compiler, assert_close, call, spec
 from knowledge.compiler.ir.index import Index
 from knowledge.compiler.plan import Plan
 from knowledge.compiler.problem import Device, Problem
-from knowledge.compiler.schedule.loops import cuda_contract, cuda_contract_wgmma
+from knowledge.compiler.schedule.loops import cuda_contract, cuda_contract_wgmma, cuda_contract_window
 from knowledge.compiler.schedule.loops.contraction import Contraction, contraction
 from knowledge.compiler.schedule.loops.cuda_contract import ranked
 from knowledge.compiler.schedule.loops.recipe import LoopsRecipe, compiled
@@ -337,6 +337,46 @@ def test_nvcc_compiles_every_tile(golden: Golden, tmp_path: Any) -> None:
     uses = "\n".join(f"{head}Contract{number}>(Contract{number}{tail}" for number in range(1, len(tiles)))
     whole = tiles[0].replace("// Memory for what passes", "\n".join(more) + uses + "// Memory for what passes")
     assert compiled_as_it_is(tmp_path, whole, "sm_80") == ""
+
+
+@pytest.fixture
+def _all_by_boxes(_all_pays: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_contract_window, "BUSY", 0)
+    monkeypatch.setattr(cuda_contract_window, "MOST_FREE", 100)
+    monkeypatch.setattr(cuda_contract_window, "FREE_K", 0.01)
+    monkeypatch.setattr(cuda_contract_window, "MOST_EXACT", 256)
+
+
+BOXES: dict[str, tuple[Any, tuple[int, ...], tuple[int, ...]]] = {
+    "padded": (lambda x, w: F.conv2d(x, w, padding=1), (2, 13, 9, 20), (40, 13, 3, 3)),
+    "strided": (lambda x, w: F.conv2d(x, w, stride=2, dilation=2), (1, 8, 21, 30), (12, 8, 3, 2)),
+    "transposed": (lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1), (1, 16, 9, 11), (16, 20, 3, 4)),
+    "volume": (lambda x, w: F.conv3d(x, w, padding=1), (1, 3, 5, 7, 12), (16, 3, 3, 3, 3)),
+    "sequence": (lambda x, w: F.conv1d(x, w, padding=2), (2, 9, 150), (130, 9, 5)),
+    "groups": (lambda x, w: F.conv2d(x, w, groups=2) * 0.5, (1, 10, 8, 17), (16, 5, 3, 3)),
+}
+
+
+@pytest.mark.usefixtures("_all_by_boxes")
+@pytest.mark.parametrize("products", [1, 3])
+@pytest.mark.parametrize("name", BOXES)
+def test_boxes_of_an_image_compute_what_torch_does(
+    golden: Golden, compiler: Compiler, tmp_path: Path, products: int, name: str
+) -> None:
+    function, *shapes = BOXES[name]
+    x, w = (randn(*shape) for shape in shapes)
+    x.view(-1)[7] = torch.inf
+    problem = traced(function, x, w).model_copy(update={"precision": "ieee" if products == 3 else "tf32"})
+    source = LoopsRecipe().render(problem, Plan("loops"))
+    assert "window::launch" in source
+    if golden.holds([emulated_hopper(source), *for_nvcc([source], "sm_90a")], *compiler.flags):
+        return
+    (got,) = call(compiler.build(emulated_hopper(source)), problem, (x, w))
+    exact = function(x.double(), w.double())
+    assert torch.equal(got.isfinite(), exact.isfinite())
+    got, exact = (torch.where(exact.isfinite(), each, 0.0) for each in (got, exact))
+    assert (got - exact).norm() < (1e-6 if products == 3 else 1e-3) * exact.norm()
+    assert compiled_as_it_is(tmp_path, source, "sm_90a") == ""
 
 
 def test_what_is_too_small_or_uses_little_of_a_tile_stays_a_loop() -> None:

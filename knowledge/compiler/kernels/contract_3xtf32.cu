@@ -273,13 +273,13 @@ void check_aligned(void const* start) {
   if (reinterpret_cast<uintptr_t>(start) % 16 == 0) return;
   TVM_FFI_THROW(ValueError) << "an operand is not aligned to 16 bytes";
 }
+// end _checks
 
 // `held` are HeldBytes<P>, aligned to 16.
 template <class P>
 void launch(P const& p, char* held, cudaStream_t stream) {
   auto* const steps = reinterpret_cast<int4*>(held);
   auto* const packed = reinterpret_cast<T*>(held + StepBytes<P>);
-// end _checks
   int const blocks = int(std::min<int64_t>(std::max<int64_t>(PackedElements<P>, PaddedK<P>) / kThreads + 1, 1024));
   prepare<P><<<blocks, kThreads, 0, stream>>>(p, packed, steps);
   constexpr int tiles = TilesM<P> * TilesN<P> * P::Batches, threads = Threads<P>, bytes = SharedBytes<P>;

@@ -83,6 +83,7 @@ using Mma = decltype(make_tiled_mma(
     std::conditional_t<Alternates<P>, Layout<Shape<_1, _1, _1>>,
                        Layout<Shape<Int<P::BLK_M::value / 64>, Int<128 / P::BLK_M::value>, _1>>>{}));
 
+// begin _rounded
 // Round to nearest, ties away from zero; NaN stays what it is where the carry would make a zero of it. The tensor core
 // ignores the 13 lowest bits: they are cleared only where what is left over is computed.
 template <bool Cleared>
@@ -90,6 +91,7 @@ CUTE_DEVICE float rounded(float x) {
   uint32_t const bits = __float_as_uint(x) + 0x1000u;
   return x == x ? __uint_as_float(Cleared ? bits & 0xffffe000u : bits) : x;
 }
+// end _rounded
 
 // The left operand as tiles of (BLK_M,BLK_K), zeros beyond its edges, and what each k adds to a row of the right one.
 template <class P>
@@ -429,6 +431,12 @@ contract(P const p, T const* __restrict__ packed, int4 const* __restrict__ steps
 }
 
 // _checks: as in contract_3xtf32.cu
+
+// `held` are HeldBytes<P>, aligned to 16.
+template <class P>
+void launch(P const& p, char* held, cudaStream_t stream) {
+  auto* const steps = reinterpret_cast<int4*>(held);
+  auto* const packed = reinterpret_cast<T*>(held + StepBytes<P>);
   int const some = int(std::min<int64_t>(PackedTiles<P> * Left<P>::part / kThreads + 1, 1024));
   prepare<P><<<some, kThreads, 0, stream>>>(p, packed, steps);
   constexpr int bytes = sizeof(Shared<P>), threads = Threads, blocks = std::min(Works<P>, P::Blocks);

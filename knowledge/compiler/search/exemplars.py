@@ -64,6 +64,10 @@ _WRITTEN = {
     ),
     "contract_3xtf32": _Written("loops", {"bm": 128, "bn": 128}, _CONVOLUTION, _CONVOLVING),
     "contract_wgmma": _Written("loops", {}, _CONVOLUTION, _CONVOLVING),
+    "contract_window": _Written(
+        "loops", {}, {"X": _IMAGES, "Weight": (32, 64, 3, 3), "Out": (16, 32, 56, 56)},
+        (("conv2d.default", (16, 32, 56, 56), ("X", "Weight", None, (1, 1), (1, 1))),),
+    ),
     "cpu_attention": _Written(
         "attention", {"keys": 96, "lanes": 16, "rows": 64, "tall": 6, "threads": 1, "wide": 4},
         dict.fromkeys("QKVO", (8, 512, 64)),

@@ -213,12 +213,12 @@ class ContractText:
         yield f"CUTE_DEVICE {kind} const* right_start() const {{ return {self._pointer(made.right)}; }}"
         yield "CUTE_DEVICE Row row(int batch, int n) const {"
         yield from indented(self._decoded(("batch", made.batch), ("n", made.n)))
-        kept = ["n < N", *(within(index, extent, _no_data) for index, extent in made.guards)]
+        kept = ["n < N", *(within(index, extent, no_data) for index, extent in made.guards)]
         for at, each in zip(ats, made.stepped, strict=True):
             low, high = each.step.bounds
             kept.append(f"{at} >= {-high} && {at} < {each.extent - low}")
-            yield f"  int const {at} = {spelled(each.row, _no_data)};"
-        start = f"{self._pointer(made.right)} + ({spelled(made.address.row, _no_data)})"
+            yield f"  int const {at} = {spelled(each.row, no_data)};"
+        start = f"{self._pointer(made.right)} + ({spelled(made.address.row, no_data)})"
         yield f"  return {{{', '.join([start, *ats, ' && '.join(kept)])}}};"
         yield "}"
 
@@ -229,7 +229,7 @@ class ContractText:
         if made.direct:
             outer = Index(tuple(term for term in address.terms if term[0] in made.batch), address.offset)
             yield from indented(self._decoded(("batch", made.batch)))
-            yield f"  return {self._pointer(made.left)} + ({spelled(outer, _no_data)});"
+            yield f"  return {self._pointer(made.left)} + ({spelled(outer, no_data)});"
         else:
             yield f"  return {self._pointer(made.left) if made.left.dtype == 'float32' else 'nullptr'};"
         yield "}"
@@ -240,14 +240,14 @@ class ContractText:
         yield from indented([*self._tensors(statements.views), *self._decoded(*loops), f"return {text};"])
         yield "}"
         if made.spares:
-            tests = " && ".join(within(index, extent, _no_data) for index, extent in self.nest.guards(made.left))
+            tests = " && ".join(within(index, extent, no_data) for index, extent in self.nest.guards(made.left))
             yield "CUTE_DEVICE bool counts(int batch, int m, int k) const {"
             yield from indented([*self._decoded(*loops), f"return {tests or 'true'};"])
             yield "}"
 
     def _step(self) -> Iterator[str]:
         made = self.made
-        parts = [spelled(each.step, _no_data) for each in (made.address, *made.stepped)]
+        parts = [spelled(each.step, no_data) for each in (made.address, *made.stepped)]
         parts += ["0"] * (4 - len(parts))
         yield "CUTE_DEVICE int4 step(int k) const {"
         yield from indented([*self._decoded(("k", made.k)), f"return make_int4({', '.join(parts)});"])
@@ -322,6 +322,11 @@ class ContractText:
         return [f"[[maybe_unused]] {line}" for name, axes in loops for line in decoded(tuple(axes), name, 1, "Index")]
 
 
+def no_data(node: Node) -> str:
+    """For indices of a contraction, which takes none that is computed. Raises AssertionError."""
+    raise AssertionError(f"an index computed from {node.kind}: contraction() takes none")
+
+
 def engine(exemplar: str) -> str:
     """What all kernels of a schedule on tensor cores share."""
     loaded = load(exemplar)
@@ -330,7 +335,3 @@ def engine(exemplar: str) -> str:
 
 def _names(axes: tuple[Axis, ...]) -> str:
     return " x ".join(f"{axis.name}:{axis.extent}" for axis in axes)
-
-
-def _no_data(node: Node) -> str:
-    raise AssertionError(f"an index computed from {node.kind}: contraction() takes none")

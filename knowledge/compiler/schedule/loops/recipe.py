@@ -33,6 +33,8 @@ from knowledge.compiler.schedule.loops import launches as launching
 from knowledge.compiler.schedule.loops.contraction import Contraction
 from knowledge.compiler.schedule.loops.cuda_contract import ContractText, matches, ranked, rounded
 from knowledge.compiler.schedule.loops.cuda_contract_wgmma import BackgroundText, fitting
+from knowledge.compiler.schedule.loops.cuda_contract_window import WindowText
+from knowledge.compiler.schedule.loops.cuda_contract_window import fitting as boxed
 from knowledge.compiler.schedule.loops.cuda_held import HeldText
 from knowledge.compiler.schedule.loops.cuda_sorting import LongSortText
 from knowledge.compiler.schedule.loops.held import Finder, Rows
@@ -162,7 +164,7 @@ def _tiles(problem: Problem, plan: Plan, products: list[Contraction]) -> Iterato
     if not products:
         return
     largest = max(products, key=lambda each: prod(each.sizes))
-    first = 0 if fitting(problem, largest, plan.knobs) else 1
+    first = 0 if fitting(problem, largest, plan.knobs) or boxed(problem, largest, plan.knobs) else 1
     why = "how much of a tile waits for memory, and for the tiles before it to end, is seen only by running it"
     for tile in ranked(largest, problem.device)[first : first + 3]:
         yield Move(f"tiles of {tile.bm} x {tile.bn}", why, plan.with_knobs(bm=tile.bm, bn=tile.bn))
@@ -252,6 +254,8 @@ class File:
             return LongSortText(name, nest, graph, stems, self.scalars, device, place)
         if product is None:
             return cuda.KernelText(name, nest, graph, stems, self.scalars, device)
+        if window := boxed(self.problem, product, self.plan.knobs):
+            return WindowText(name, window, self.problem, stems, self.scalars, place, self.plan.knobs)
         kind = BackgroundText if fitting(self.problem, product, self.plan.knobs) else ContractText
         return kind(name, product, self.problem, stems, self.scalars, place, self.plan.knobs)
 
