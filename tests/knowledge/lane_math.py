@@ -18,6 +18,8 @@ from knowledge.compiler.ir.primitives import PRIMITIVES
 
 EXACT = tuple(name for name, each in PRIMITIVES.items() if each.exact)
 EVERY = 1 << 32
+# Of a function of two numbers the second one.
+SECOND = {"pow": ("0.45f", "-1.5f", "3.0f", "-0.0625f")}
 
 FRAME = """
 #include <cmath>
@@ -41,7 +43,7 @@ double error(float got, double exact) {{
 
 WORST = """
 // The largest error over `count` bit patterns, a multiple of the lanes, and one pattern that has it.
-extern "C" double worst_{name}(uint32_t first, uint64_t count, uint32_t step, float* at) {{
+extern "C" double worst_{symbol}(uint32_t first, uint64_t count, uint32_t step, float* at) {{
   double largest = -1;
   for (uint64_t i = 0; i < count; i += kLanes) {{
     vfloat x;
@@ -51,9 +53,9 @@ extern "C" double worst_{name}(uint32_t first, uint64_t count, uint32_t step, fl
       std::memcpy(&number, &pattern, 4);
       x[k] = number;
     }}
-    vfloat const got = math::{name}(x);
+    vfloat const got = math::{name}(x{given});
     for (int k = 0; k < kLanes; ++k) {{
-      double const off = error(got[k], std::{name}(double(x[k])));
+      double const off = error(got[k], std::{name}(double(x[k]){second}));
       if (off > largest) {{
         largest = off;
         *at = x[k];
@@ -70,7 +72,10 @@ def built(names: tuple[str, ...], lanes: int, folder: Path) -> ctypes.CDLL:
     calls = "".join(f"math::{name}(v);\n" for name in names)
     text = FRAME.format(helpers=helpers(calls, "all(0.0f);", lanes))
     file = folder / f"lanes{lanes}.cpp"
-    file.write_text(text + "".join(WORST.format(name=name) for name in names))
+    measured = (WORST.format(name=name, symbol=f"{name}_{place}", given=f", all({second})" if second else "",
+                             second=f", double({second})" if second else "")
+                for name in names for place, second in enumerate(SECOND.get(name, ("",))))  # fmt: skip
+    file.write_text(text + "".join(measured))
     library = file.with_suffix(".so")
     flags = ("-std=c++17", "-O2", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi")
     subprocess.run(("g++", *flags, "-shared", "-fPIC", str(file), "-o", str(library)), check=True)
@@ -79,10 +84,13 @@ def built(names: tuple[str, ...], lanes: int, folder: Path) -> ctypes.CDLL:
 
 def worst(library: ctypes.CDLL, name: str, first: int, count: int, step: int = 1) -> tuple[float, float]:
     """The largest error in units of the last place over `count` bit patterns, and the number that has it."""
-    at, function = ctypes.c_float(), library[f"worst_{name}"]
-    function.restype = ctypes.c_double
-    arguments = (ctypes.c_uint32(first), ctypes.c_uint64(count), ctypes.c_uint32(step), ctypes.byref(at))
-    return float(function(*arguments)), at.value
+    found = []
+    for place in range(len(SECOND.get(name, ("",)))):
+        at, function = ctypes.c_float(), library[f"worst_{name}_{place}"]
+        function.restype = ctypes.c_double
+        arguments = (ctypes.c_uint32(first), ctypes.c_uint64(count), ctypes.c_uint32(step), ctypes.byref(at))
+        found.append((float(function(*arguments)), at.value))
+    return max(found)
 
 
 def main(step: int, names: tuple[str, ...]) -> None:

@@ -33,6 +33,11 @@ def whole(t: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return t * 2 + 100, t * t, -t, (-t) > 3, t // 3
 
 
+def divided(t: torch.Tensor) -> torch.Tensor:
+    """Rows of 997 fill no whole register: the lanes beyond them hold 0."""
+    return torch.cat((t, t * 2), 1)[:, 3:] % t.roll(1, 1).repeat(1, 2)[:, 3:]
+
+
 def infinite(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Constants below zero, with another minus in front."""
     low = torch.full_like(x, float("-inf"))
@@ -53,6 +58,7 @@ PARTS: dict[str, tuple[Forward, tuple[torch.Tensor, ...]]] = {
     "wrapped bytes": (whole, (BYTES.byte(),)),
     "wrapped signed bytes": (whole, (BYTES.char(),)),
     "bits": (lambda t: (~t, t & 5, t % 3, t | 8), (BYTES.short() - 100,)),
+    "divided past a register's end": (divided, (BYTES.int() + 1,)),
     "truths": (lambda t: (~t, t & (t ^ t), t.float() * 2, t.long() + t), (BYTES % 3 > 0,)),
     "huge, scaled": (lambda x: (F.softmax(x * 0.3, -1), F.log_softmax(x / 3, -1).exp()), (HUGE,)),
     "in place": (lambda x, v: F.softmax((x * 2).add_(v).relu_(), 0).mul_(3).sum(0), (X, V)),

@@ -16,6 +16,7 @@ STEP = 4093
 """A prime: patterns of every exponent and, one after the other, of all low bits."""
 WITHIN = {
     "exp": 1.0, "exp2": 1.0, "expm1": 2.0, "log": 1.0, "log2": 2.0, "log10": 2.0, "log1p": 2.0, "tanh": 3.0, "erf": 3.0,
+    "sin": 2.0, "cos": 2.0, "tan": 4.0, "atan": 3.0, "pow": 1.5,
 }  # fmt: skip
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 1e-45, -1e-45, 1.17549435e-38, 3.4028235e38, -3.4028235e38)
 EDGES = (88.72283, 88.72284, -87.33655, -103.97208, 128.0, -149.0, -150.0, 4.0, 3.9999998, 9.010913, 10.0, 0.1328125)

@@ -43,6 +43,10 @@ inline vmask narrow(vlong v) { return __builtin_convertvector(v, vmask); }
 // Masks of 4-byte lanes to masks of 8-byte lanes.
 inline vlong widen(vmask v) { return __builtin_convertvector(v, vlong); }
 """,
+    "nonzero": """
+// A divisor with 1 in lanes of 0, which only lanes beyond the end may have.
+template <class V> inline V nonzero(V v) { return v == 0 ? v + 1 : v; }
+""",
     "below": """
 // The first `count` lanes, as a mask that selects registers of type V.
 template <class V> inline auto below(int count) {

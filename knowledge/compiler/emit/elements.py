@@ -23,6 +23,8 @@ LANE_TYPES = {
     "int32": "vint", "bool": "vmask",
 }  # fmt: skip
 WIDE = ("float64", "int64")
+DIVISIONS = ("floor_divide", "remainder", "int_fmod", "truncated_divide")
+"""Of integers by 0 the processor stops: lanes beyond a row's end may hold 0."""
 
 
 def literal(value: float | int | bool, dtype: str) -> str:
@@ -108,6 +110,8 @@ class Emitter:
             return primitive.element.format(*(self.name(arg) for arg in node.args))
         spread = not primitive.mixes or any(arg.dtype == "bool" for arg in node.args)
         operands = [self.value(arg, spread) for arg in node.args]
+        if node.op in DIVISIONS and not dtypes.is_float(node.dtype) and not self.single(node.args[1]):
+            operands[1] = f"nonzero({operands[1]})"
         if self.exact and primitive.exact and dtypes.computed_in(node.dtype) == "float32":
             return primitive.exact.format(*operands)
         if not primitive.lanes:
