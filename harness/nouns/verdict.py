@@ -156,7 +156,7 @@ class HeadToHead(Frozen):
     def by(self) -> str:
         """What follows its figures wherever they are shown: the measure, where it is not wall time as ever."""
         if self.alone and self.outcome == "undecided":
-            return f", by wall time alone, for {self.alone}"
+            return f", by wall time alone, because {self.alone}"
         return "" if self.measure == "wall time" else f", by {self.measure}"
 
     @property

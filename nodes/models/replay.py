@@ -115,7 +115,7 @@ def _content(message: BaseMessage) -> str:
 
 
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
-_MEASURE = re.compile(r", by (?:CPU time\b|wall and CPU time\b|wall time alone, for [\w ]+)")
+_MEASURE = re.compile(r", by (?:CPU time\b|wall and CPU time\b|wall time alone, because [\w ]+)")
 _FENCE = re.compile(r"(?P<ticks>`{3,})(?P<language>\w*)")
 _HEADING = re.compile(r"#{1,2} (?P<title>.*)")
 _OF_THE_MACHINE = (

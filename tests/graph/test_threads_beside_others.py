@@ -48,9 +48,9 @@ def test_a_move_of_threads_that_wall_time_leaves_open_waits_for_the_final_and_co
     assert (test.candidate, test.status, test.undecided, state.depth) == (moved, "passed", True, 0)
     met = test.head_to_head
     assert met is not None and (met.incumbent, met.measure) == (first, "wall time")
-    assert met.alone == "they share their work out among threads otherwise"
+    assert met.alone == "they use threads differently"
     told = parts_of([each for each in model.requests if each.role == "optimizer"][-1]).question
-    assert ", by wall time alone, for they share their work out among threads otherwise" in told
+    assert ", by wall time alone, because they use threads differently" in told
     assert [each.role for each in model.requests] == ["generator", "optimizer", "optimizer"], "nobody is asked again"
     assert state.result is not None
     assert {each.candidate for each in state.result.final.standings} == {first, moved}, state.result.final.note

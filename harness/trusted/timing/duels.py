@@ -131,7 +131,7 @@ def incomparable(theirs: Taken, ours: Taken) -> str:
     if any(_above(each.alone_beside, BESIDE) for each in (theirs, ours)):
         return "one of them has threads of its own"
     if abs(median(theirs.beside) - median(ours.beside)) > OTHER_TEAM:
-        return "they share their work out among threads otherwise"
+        return "they use threads differently"
     return ""
 
 

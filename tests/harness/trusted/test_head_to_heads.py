@@ -158,7 +158,7 @@ def test_what_uses_its_threads_otherwise_is_not_held_to_cpu_time():
     """It computes as much, or spins where it was asked for one thread: that says nothing of what a caller waits for."""
     threads = duel(Told(1.0, 3.0, share=0.5), Told(1.0, 3.0, share=0.0, seed=4))
     assert (threads.outcome, threads.measure) == ("undecided", "wall time")
-    assert threads.within.endswith("), by wall time alone, for they share their work out among threads otherwise")
+    assert threads.within.endswith("), by wall time alone, because they use threads differently")
     own = duel(Told(1.0, 3.0, obeys=False), Told(1.1, 3.0, seed=4))
     assert (own.outcome, own.alone) == ("undecided", "one of them has threads of its own")
     assert duel(Told(1.0, 0.0, share=0.5), Told(1.0, 0.0, share=0.0, seed=4)).by == "", "it was decided"

@@ -100,7 +100,7 @@ def test_how_busy_the_machine_was_in_a_tools_duel_tells_no_prompts_apart(tmp_pat
 
 def test_neither_an_open_interval_nor_the_measure_tells_prompts_apart(tmp_path: Path) -> None:
     intervals = Interval(low=0.97, high=1.3), Interval(low=0.001, high=1700.0)
-    reasons = "", "they share their work out among threads otherwise", "one of them has threads of its own"
+    reasons = "", "they use threads differently", "one of them has threads of its own"
     said = [
         f"- threads: kept, 1.10x the best before it {met.within}; the next"
         for interval in intervals
