@@ -379,6 +379,35 @@ def test_boxes_of_an_image_compute_what_torch_does(
     assert compiled_as_it_is(tmp_path, source, "sm_90a") == ""
 
 
+@pytest.mark.parametrize(
+    ("image", "weight", "precision", "taken"),
+    [
+        ((128, 64, 256, 256), (64, 64, 3, 3), "tf32", True),
+        ((128, 64, 256, 256), (64, 64, 3, 3), "ieee", False),  # three products
+        ((64, 3, 16, 64, 64), (16, 3, 3, 3, 3), "ieee", True),
+        ((512, 64, 36, 36), (128, 64, 5, 5), "tf32", True),
+        ((512, 64, 38, 38), (128, 64, 5, 5), "tf32", False),  # rows of 34 places fit no box
+        ((128, 64, 256, 256), (64, 64, 1, 1), "tf32", False),  # nothing is read twice
+        ((1, 64, 30, 30), (64, 64, 3, 3), "tf32", False),  # most multiprocessors would wait
+    ],
+)
+def test_boxes_are_taken_where_they_pay(
+    image: tuple[int, ...], weight: tuple[int, ...], precision: str, taken: bool
+) -> None:
+    convolution = F.conv2d if len(image) == 4 else F.conv3d
+    problem = traced(
+        lambda x, w: convolution(x, w),
+        torch.empty(image, device="meta"),
+        torch.empty(weight, device="meta"),
+        device=H200,
+    )
+    problem = problem.model_copy(update={"precision": precision})
+    product = found(problem)
+    assert product is not None
+    assert (cuda_contract_window.fitting(problem, product, {}) is not None) == taken
+    assert cuda_contract_window.fitting(problem, product, {"bm": 64, "bn": 64}) is None
+
+
 def test_what_is_too_small_or_uses_little_of_a_tile_stays_a_loop() -> None:
     for x, w, groups in ((randn(1, 8, 9, 9), randn(8, 8, 3, 3), 1), (randn(4, 64, 66, 66), randn(64, 1, 3, 3), 64)):
         problem = traced(lambda x, w, g=groups: F.conv2d(x, w, groups=g), x, w)

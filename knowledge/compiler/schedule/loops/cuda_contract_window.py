@@ -26,7 +26,7 @@ from knowledge.compiler.schedule.loops.cuda_contract_wgmma import BUSY, SHARED_B
 K = 8
 # What eight warps hold of their results on the way to memory: 32 rows of 20.
 PIECES_BYTES = 8 * 32 * 20 * 4
-# Sums that a consumer's thread holds: of its 232 registers, those left beside operands and addresses.
+# Sums that a consumer's thread holds: of its 216 registers, those left beside operands and addresses.
 MOST_SUMS = 128
 # Shared memory for the boxes of all stages, and of a stage of weights: the rings hold what both warpgroups work on.
 BOXES_BYTES, STAGE_BYTES = 96 << 10, 20 << 10
@@ -43,7 +43,8 @@ MOST_EXACT = 32
 # How much a box may waste, beside tiles of neighbouring places: the deeper K is, the more it is worth to read each
 # element once. On an H100, K of 144 paid at 1.0 and not at 1.1, 256 at 1.4 and not at 1.8, 576 at 1.5, 1600 not at 2.2.
 FREE_K, MOST_FREE = 600, 0.75
-# How much of what tiles of 64 channels out multiply in vain counts: beyond, other things take the time.
+# Tiles have at least 64 channels out, so they waste products on fewer. A box may waste up to this many times more then:
+# more was not measured.
 MOST_VAIN = 1.4
 
 
@@ -260,11 +261,13 @@ class WindowText(BackgroundText):
     def _geometry(self) -> Iterator[str]:
         """Where an element of the rim lies, where a tap begins in it, and which k a channel and a tap are."""
         window, names = self.window, "xyz"
-        moved = [f"{name} + {each.low}".replace("+ -", "- ").replace(" + 0", "")
-                 for name, each in zip(names, window.dims, strict=False)]  # fmt: skip
-        address = [f"channel * {window.apart}"]
-        address += [f"({at}) * {each.stride}" for at, each in zip(moved, window.dims, strict=True)]
-        words = [" + ".join(address), *moved[::-1]]
+        moved = [
+            Index(((Axis(name, each.places), 1),), each.low) for name, each in zip(names, window.dims, strict=False)
+        ]
+        address = Index(((Axis("channel", 0), window.apart or 0),))
+        for at, each in zip(moved, window.dims, strict=True):
+            address = address + at * each.stride
+        words = [spelled(each, no_data) for each in (address, *moved[::-1])]
         given = ", ".join(f"[[maybe_unused]] int {name}" for name in names)
         yield f"CUTE_DEVICE static int4 reached(int channel, {given}) {{"
         yield f"  return make_int4({', '.join(_padded(words, '0', 4))});"
@@ -286,10 +289,8 @@ class WindowText(BackgroundText):
     @property
     def _budget(self) -> str:
         window = self.window
-        boxes, weights = (
-            window.box_stages * window.box_bytes,
-            window.weight_stages * window.taps_at_once * window.tap_bytes,
-        )
+        boxes = window.box_stages * window.box_bytes
+        weights = window.weight_stages * window.taps_at_once * window.tap_bytes
         barriers = 16 * (window.box_stages + window.weight_stages)
         return (
             f"boxes {boxes}, weights {weights}, results {PIECES_BYTES}, barriers {barriers}: "
