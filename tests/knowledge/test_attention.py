@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import platform
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -17,6 +20,7 @@ from hypothesis import strategies as st
 from traced import Compiler, assert_close, call
 from traced import trace as on_a_processor
 
+from harness.building.cpu_build import CpuToolchain, compile_flags
 from knowledge.compiler.plan import Decline, Draft, Plan
 from knowledge.compiler.problem import Device, Problem
 from knowledge.compiler.schedule.attention.match import Attention, attention_of
@@ -233,6 +237,19 @@ def test_kernels_for_a_processor_are_as_right_as_torch(golden: Golden, compiler:
         wanted = function(*doubles)
         assert torch.equal(got.isnan(), wanted.isnan()), name
         assert_close(got.nan_to_num(), function(*given).nan_to_num(), wanted.nan_to_num(), name)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions are those of x86")
+@pytest.mark.parametrize("instructions", ["x86-64-v2", "x86-64-v3"])
+def test_processors_of_fewer_instructions_build_it(instructions: str, tmp_path: Path) -> None:
+    lanes = {"x86-64-v2": 4, "x86-64-v3": 8}[instructions]
+    draft = first_draft(on_a_processor(causal, *qkv(1, 2, 40, 40, 16), device=Device(threads=2, simd_floats=lanes)))
+    assert isinstance(draft, Draft)
+    (tmp_path / "kernel.cpp").write_text(draft.source)
+    flags = [flag for flag in compile_flags() if not flag.startswith("-march")]
+    command = [*CpuToolchain().compiler.command, *flags, f"-march={instructions}", "-fsyntax-only", "kernel.cpp"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:3000]
 
 
 def test_a_processor_s_kernel_has_other_tiles_and_threads_where_there_is_work() -> None:

@@ -28,6 +28,8 @@ from knowledge.compiler.problem import Device, Problem
 
 # As few kernels go into one file by themselves; more are shared between two compilers.
 FEW = 6
+# With the condition around them, so that a kernel that includes too little under one does not build beside others.
+INCLUDES = re.compile(r"^#if[^\n]*\n(?:#include[^\n]*\n)+#endif[^\n]*\n|^#include[^\n]*\n", re.MULTILINE)
 MACHINE = Device(threads=2, simd_floats=8)
 
 
@@ -209,13 +211,13 @@ class Compiler:
 
 def joined(sources: Sequence[str]) -> str:
     """Several kernels as one file, each in a namespace of its own, with the entries run0, run1, ..."""
-    includes = dict.fromkeys(line for source in sources for line in source.splitlines() if line.startswith("#include"))
+    includes = dict.fromkeys(lines for source in sources for lines in INCLUDES.findall(source))
     parts = []
     for number, source in enumerate(sources):
-        text = re.sub(r"^#include.*", "", source, flags=re.MULTILINE)
+        text = INCLUDES.sub("", source)
         entry = text.replace("TVM_FFI_DLL_EXPORT_TYPED_FUNC(run,", f"TVM_FFI_DLL_EXPORT_TYPED_FUNC(run{number},")
         parts.append(f"namespace kernel{number} {{\n{entry}\n}}")
-    return "\n".join([*includes, *parts])
+    return "".join(includes) + "\n".join(parts)
 
 
 def call(

@@ -12,7 +12,7 @@
 // end header
 
 // begin includes
-#if defined(__AVX512F__)
+#if defined(__AVX__)
 #include <immintrin.h>
 #endif
 #include <algorithm>
