@@ -54,6 +54,8 @@ def patched(file: Path, module: Any, fallback: str) -> Any:
     base: Any = getattr(type(module), "kernel_reference", type(module))
     module.__class__ = _class(drop_in, file, base)
     module.kernel_fallback = fallback
+    if hasattr(drop_in.KERNEL, "adopt"):  # not in a drop-in of an older version
+        drop_in.KERNEL.adopt(module)
     return module
 
 

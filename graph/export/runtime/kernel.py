@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
+import weakref
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -20,6 +21,7 @@ from torch.autograd import forward_ad
 from .gradients import Gradients
 from .library import Library
 from .operators import Work, operator
+from .settings import Held, changed, described
 from .sizes import Sizes
 from .specs import PLAIN, Tensor, Unfit, Workload, empty, fitting, laid_out, misfit
 from .straight import Run, Straight, make_straight, ready, runner
@@ -28,7 +30,7 @@ _dispatch_modes = torch._C._len_torch_dispatch_stack
 _function_transforms = torch._C._are_functorch_transforms_active
 _is_traced = torch.compiler.is_dynamo_compiling
 # What a caller does, not what is given: no value is wrong.
-_OF_THE_CALL = frozenset({"mode", "gradient", "autocast", "transform"})
+_OF_THE_CALL = frozenset({"mode", "gradient", "autocast", "transform", "setting"})
 
 Path = tuple[str, ...]
 MOST_KNOWN = 32
@@ -67,6 +69,8 @@ class Kernel:
         self.workloads, self.parameters, self.ties = tuple(workloads), tuple(parameters), tuple(ties)
         self.served = served
         self.fallbacks: Counter[str] = Counter()
+        self._name = name
+        self._held: dict[int, Held] = {}
         self._entries: dict[int | None, Any] = {}
         arguments = self.workloads[0].arguments
         self._tensors = tuple(k for k, each in enumerate(arguments) if isinstance(each, Tensor))
@@ -82,6 +86,10 @@ class Kernel:
 
     def call(self, module: Any, *inputs: Any) -> tuple[Any, Unfit | None]:
         """What the kernel makes of a forward's inputs, or why they are not for it."""
+        if not _is_traced():
+            held = self._held.get(id(module))
+            if (held is None or not held.stands()) and (unfit := self._unfit_settings(module)):
+                return None, unfit
         values = (*inputs, *[find(module, path) for path in self.parameters])
         if self.places and (unfit := self._astray(inputs)):
             return None, unfit
@@ -102,6 +110,26 @@ class Kernel:
         except TypeError:  # something else in a tensor's place
             pass
         return self._carefully(module, values)
+
+    def adopt(self, module: Any) -> None:
+        """Take a module's parts and settings for those that the kernel was made for; copies of it take them along.
+
+        Where that was said of this module and kernel before, it stays.
+        """
+        if module.__dict__.get("kernel_made_for", ("",))[0] != self._name:
+            module.__dict__["kernel_made_for"] = (self._name, described(module))
+
+    def _unfit_settings(self, module: Any) -> Unfit | None:
+        """Why a module that was not looked at, or has changed since, is not the one that the kernel was made for."""
+        self.adopt(module)
+        if said := changed(module.__dict__["kernel_made_for"][1], described(module)):
+            return Unfit("setting", f"the kernel was made for the module as it was: {said}")
+        if module.kernel_depends_on_mode and not module.training and any(each.training for each in module.modules()):
+            return Unfit("mode", "a part of the module is in training mode: call .eval() first")
+        if id(module) not in self._held:
+            weakref.finalize(module, self._held.pop, id(module), None).atexit = False
+        self._held[id(module)] = Held(module)
+        return None
 
     def viewed(self, module: Any, made: Any, *inputs: Any) -> Any:
         """What the module returns of a call's outputs: those that eager answers with views are the arguments' own."""
