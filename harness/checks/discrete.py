@@ -47,7 +47,8 @@ class Shown:
 
     `step` is how much more than its predecessor an element at least is, where it is "ascending". `extras` are values
     outside of the range that may be planted. What names places of a table has the table's `extent`; `apart` if no
-    two may be the same. `reach` are the ends of what its type holds, as far as callers use that.
+    two may be the same. `reach` are the ends of what its type holds, as far as callers use that. A counter counts up to
+    its `turn`.
     """
 
     kind: Kind
@@ -59,6 +60,7 @@ class Shown:
     extent: int = 0
     apart: bool = False
     reach: tuple[int, int] | None = None
+    turn: int = 0
 
     @property
     def ways(self) -> tuple[Way, ...]:
@@ -110,6 +112,8 @@ EQUALS: dict[Kind, frozenset[Way]] = {
 BEYOND: frozenset[Way] = frozenset({"raised", "counted", "due", "switched", "saturated"})
 """Variations that leave the range that the file shows."""
 COUNTED: frozenset[Way] = frozenset({"counted", "due"})
+COMPARED = 16
+"""Numbers that a module compares an argument with, of which each is tried on the reference."""
 MANY = 5040
 """A counter long after its start: what 1 to 10 and 12, 14, 15, 16 divide, so that whatever comes round is due."""
 FAR = 1 << 40
@@ -176,17 +180,22 @@ def _kind_of_one_value(dtype: torch.dtype, value: int) -> Kind:
     return "ones" if value == 1 else "full" if value > 1 else "fixed"
 
 
-def candidates(shown: Shown, dtype: torch.dtype, own: Iterable[int], *, beyond: bool) -> tuple[int, ...]:
-    """Values outside of what a tensor shows that might be legal: 0, 1, the next one `beyond`, and the module's `own`.
+def candidates(
+    shown: Shown, dtype: torch.dtype, own: Iterable[int], compared: Iterable[int] = (), *, beyond: bool
+) -> tuple[int, ...]:
+    """Values that might be legal and are rare or missing in what a tensor shows: those that the module has `compared`
+    it with, and outside of its range 0, 1, the next one `beyond`, and the module's `own`.
 
-    Whoever indexes with what is shown may do so with 0 and 1 where that is not above it.
+    Whoever indexes with what is shown may do so with 0 and 1 where that is not above it. What is compared may be no
+    index, and is tried only where those `beyond` are.
     """
     if shown.kind not in ("values", "positions", "distinct", "full", "fixed"):
         return ()
     low, high = int(shown.low.min()), int(shown.high.max())
     tried = [*own, *(value for value in (0, 1) if value <= high), *([high + 1] if beyond else [])]
     limits = torch.iinfo(dtype)
-    return tuple(dict.fromkeys(v for v in tried if not low <= v <= high and limits.min <= v <= limits.max))
+    rare = [v for v in tried if not low <= v <= high] + [*sorted(compared)][:COMPARED] * beyond
+    return tuple(dict.fromkeys(v for v in rare if limits.min <= v <= limits.max))
 
 
 def reach_of(shown: Shown, dtype: torch.dtype, *, computed: bool) -> tuple[int, int] | None:

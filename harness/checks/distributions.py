@@ -7,6 +7,7 @@ file gave, because only the file knows what is legal there.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 
@@ -16,6 +17,8 @@ from harness.checks.stirring import BLOCK, tile
 from harness.checks.structure import Structure
 from harness.nouns.task import OpClass
 
+MEETINGS = 128
+"""Places at which special values of several inputs meet, of 36 pairs."""
 SINGLES = 3
 """NaN for each input of a "single NaN" trial."""
 
@@ -140,6 +143,18 @@ def sprinkle(
     flat[places] = _nan_of_each_kind(values.to(dtype=drawn.dtype)).to(device)
     if op_class == "other" and not mild and drawn.ndim > 1 and drawn.shape[0] > 1:
         drawn[below(drawn.shape[0], generator)] = math.nan
+
+
+def meet(together: Sequence[torch.Tensor], generator: torch.Generator) -> None:
+    """Put two special values, zeros and ones in a few places of contiguous tensors of one shape, the same ones in all:
+    what comes of an infinity beside another, or of a NaN to the power of zero, no tensor's own special values show.
+    """
+    count = min(MEETINGS, together[0].numel() // 16)
+    places = torch.randint(together[0].numel(), (count,), generator=generator, device=generator.device)
+    kinds = together[0].new_tensor([math.inf, -math.inf, math.nan, -0.0, 0.0, 1.0])
+    for each in together:
+        chosen = torch.randint(len(kinds), (count,), generator=generator, device=generator.device)
+        each.view(-1)[places] = kinds[chosen]
 
 
 def plant_nan(drawn: torch.Tensor, generator: torch.Generator) -> None:

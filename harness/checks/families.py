@@ -143,6 +143,11 @@ def _subnormal(count: int, generator: torch.Generator, reach: Reach) -> torch.Te
     return values.masked_fill_(hidden & ~hidden.all(), 0.0)
 
 
+def _nothing(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor:
+    """Zeros throughout, as a silent recording, a blank picture or a state before the first step."""
+    return torch.zeros(count, device=generator.device)
+
+
 def near_one(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor:
     """Factors of either sign whose product over `terms` of them neither overflows nor vanishes: within e**6 about."""
     return normal_block(count, generator).mul_(2 / math.sqrt(reach.terms)).exp_().mul_(_signs(count, generator))
@@ -190,6 +195,7 @@ def below(limit: int, generator: torch.Generator) -> int:
 
 
 SPECIAL, STIRRED, MASKED, SUBNORMAL, SINGLE = "special", "stirred", "masked", "subnormal", "single NaN"
+NOTHING = "nothing"
 
 
 @dataclass(frozen=True)
@@ -222,14 +228,15 @@ FAMILIES: dict[str, Family] = {
     "offset -100": Family(_hundred, even=True), "outliers": Family(_outliers), MASKED: Family(_masked, sized=False),
     "large": Family(_large), "small": Family(_small), "near one": Family(near_one),
     SUBNORMAL: Family(_subnormal, mildest=1, empties=True, sized=False),  # in the file's range nothing would be one
+    NOTHING: Family(_nothing, mildest=0, empties=True),
     "even gradients": Family(gradient=1.0), "zero gradients": Family(gradient=0.0, empties=True),
 }  # fmt: skip
 _SUMMED = ("given", "wide", "mixed", SPECIAL, "negative", "offset 1000", "offset -100", "outliers", MASKED)
 PLANS: dict[OpClass, tuple[str, ...]] = {
     "elementwise": ("given", "wide", "mixed", SPECIAL, "large", "small", SUBNORMAL, STIRRED),
-    "reduction": (*_SUMMED, "large", "small", SUBNORMAL, STIRRED),
-    "gemm": ("given", "wide", "mixed", SPECIAL, "offset 1000", "outliers", "large", "small", STIRRED),
-    "other": (*_SUMMED, "large", "small", SINGLE, STIRRED),
+    "reduction": (*_SUMMED, "large", "small", SUBNORMAL, NOTHING, STIRRED),
+    "gemm": ("given", "wide", "mixed", SPECIAL, "offset 1000", "outliers", "large", "small", NOTHING, STIRRED),
+    "other": (*_SUMMED, "large", "small", SINGLE, NOTHING, STIRRED),
 }
 """The trials of one verdict by the kind of operation, the cheapest refutations of a wrong kernel first; the file's own
 values twice, first as they are and last as they are timed."""

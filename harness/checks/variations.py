@@ -227,8 +227,8 @@ def _raised(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> to
 
 
 def _counted(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    """As a counter stands after `MANY` steps, as far as the type counts."""
-    return torch.full_like(given, min(MANY, torch.iinfo(given.dtype).max))
+    """As a counter stands where its turn has come, or after `MANY` steps, as far as the type counts."""
+    return torch.full_like(given, min(shown.turn or MANY, torch.iinfo(given.dtype).max))
 
 
 def _due(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:

@@ -42,8 +42,8 @@ CALLERS = (
     USUAL,
     Caller(threads=1),
     Caller(threads=160, elsewhere=True),
-    Caller(threads=3, together=True),
-    Caller(elsewhere=True, stack_kib=256),
+    Caller(threads=7, together=True),
+    Caller(threads=6, elsewhere=True, stack_kib=256),
     Caller(threads=8, nested=True),
     Caller(threads=2, elsewhere=True),
 )

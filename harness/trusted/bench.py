@@ -12,9 +12,9 @@ from functools import cached_property, partial
 import torch
 
 from harness.checks.discrete import base_of
-from harness.checks.distributions import draw, plant_nan, sprinkle, stretch
+from harness.checks.distributions import draw, meet, plant_nan, sprinkle, stretch
 from harness.checks.emptiness import all_finite
-from harness.checks.families import FAMILIES, SINGLE, SPECIAL, STIRRED
+from harness.checks.families import FAMILIES, NOTHING, SINGLE, SPECIAL, STIRRED
 from harness.checks.filters import Influence
 from harness.checks.float8 import FLOAT8, in_float32, widened
 from harness.checks.stirring import PLANTED_BESIDE, Manner, Stirring, exchange_in_rows, touch_few
@@ -26,7 +26,7 @@ from harness.nouns.task import Signature, TensorSpec, TraceFacts
 from harness.nouns.verdict import Untried
 from harness.trusted.device import Device
 from harness.trusted.discrete_arguments import DiscreteArguments, Known, Ways
-from harness.trusted.integer_uses import IntegerUses, watch
+from harness.trusted.integer_uses import IntegerUses, due, watch
 from harness.trusted.link import Numbers, RunnerLink
 from harness.trusted.memory import SharedMemory, write
 from harness.trusted.oracle import Oracle
@@ -90,6 +90,8 @@ class Bench:
     """Float inputs and weights whose infinities, or zeros beside a triangle, lie elsewhere in each timed call."""
     ordered: frozenset[str] = frozenset()
     """Inputs and weights whose rows the reference needs in ascending order."""
+    ambiguous: bool = False
+    """Whether some result depends on the order of equals."""
 
     def __post_init__(self) -> None:
         self.oracle = Oracle(self.reference, self.facts.op_class)
@@ -154,6 +156,9 @@ class Bench:
         trained, partly = distribution != "given", distribution not in ("given", STIRRED)
         self.fill_weights(slot, generator if trained else None, far=family.far and not mild, partly=partly)
         self._write_discrete(slot, self.named(given), self.discrete.ways(distribution), generator)
+        for value, view in ((value, self.memory.views[slot][name]) for name, value in self.named(given).items()):
+            if distribution == NOTHING and value.dtype == torch.bool:
+                view.zero_()
         self.numbers[slot] = self.scalars.for_trial(slot, distribution)
         if family.stirs and self.manner != "given":
             self._stir(slot, given, Stirring(generator))
@@ -290,6 +295,7 @@ class Bench:
         uses = watch(lambda: self.reference.run(self.pattern))
         held = self.named(self.pattern) | self.reference.parameters()
         at = {name: tensor.untyped_storage().data_ptr() for name, tensor in held.items()}
+        self.ambiguous = uses.ambiguous
         self.ordered = frozenset(name for name, where in at.items() if where in uses.ordered)
         self.discrete.settle(self.reference.inputs, self.takes, seed, self._known(uses, at))
         self.scalars.settle(partial(self.takes, {}))
@@ -299,7 +305,9 @@ class Bench:
         own = {name: uses.own.get(where, ()) for name, where in at.items()}
         extents = {name: uses.extents[where] for name, where in at.items() if where in uses.extents}
         computed = frozenset() if uses.steered else frozenset(name for name in at if at[name] in uses.computed)
-        return Known(own, uses.ambiguous, not on_gpu(self.device.kind), extents, computed)
+        compared = {name: uses.compared[where] for name, where in at.items() if where in uses.compared}
+        turns = {name: due(uses.turns[where]) for name, where in at.items() if where in uses.turns}
+        return Known(own, uses.ambiguous, not on_gpu(self.device.kind), extents, computed, compared, turns)
 
     def takes(self, ways: Ways, numbers: Numbers | None = None) -> bool:
         """Whether the reference accepts the file's own inputs with integers, masks and numbers varied so.
@@ -390,6 +398,19 @@ class Bench:
                 values = widened(view).clone(memory_format=torch.contiguous_format)
                 into(values, generator)
                 write(view, self._tried(spec.name).keep(values))
+        if distribution == SPECIAL and self.facts.op_class == "elementwise" and not mild:
+            self._meet(slot, generator)
+
+    def _meet(self, slot: int, generator: torch.Generator) -> None:
+        """Special values of several inputs in the same places, of as many as have the first one's shape."""
+        names = [name for name in self.structures if self.memory.views[slot][name].dtype not in FLOAT8]
+        views = [self.memory.views[slot][name] for name in names]
+        alike = [each for each in views if (each.shape, each.dtype) == (views[0].shape, views[0].dtype)]
+        if len(alike) > 1:
+            values = [each.clone(memory_format=torch.contiguous_format) for each in alike]
+            meet(values, generator)
+            for view, value in zip(alike, values, strict=True):
+                write(view, value)
 
     def _tried(self, name: str) -> Structure:
         """What an input's values keep in trials of what the file shows."""

@@ -37,7 +37,8 @@ class Known:
 
     Where equals are `ambiguous` none are made. Values `beyond` what the file shows are tried only where a wrong index
     ends no more than the forward. `extents` are those of the tables that an argument names places of; `computed` is
-    what is multiplied or divided, where no number decides about sizes.
+    what is multiplied or divided, where no number decides about sizes. `compared` are values on both sides of numbers
+    that the module compares an argument with, `turns` the steps after which a counter comes to the other side.
     """
 
     own: Mapping[str, Iterable[int]] = field(default_factory=dict)
@@ -45,6 +46,8 @@ class Known:
     beyond: bool = True
     extents: Mapping[str, int] = field(default_factory=dict)
     computed: frozenset[str] = frozenset()
+    compared: Mapping[str, Iterable[int]] = field(default_factory=dict)
+    turns: Mapping[str, int] = field(default_factory=dict)
 
 
 class DiscreteArguments:
@@ -91,7 +94,10 @@ class DiscreteArguments:
             reach = reach_of(shown, tensors[name].dtype, computed=name in known.computed)
             extent = known.extents.get(name, 0)
             crowded = known.ambiguous and base_of(tensors[name]).numel() > extent
-            self._shown[name] = replace(shown, extent=0 if crowded else extent, apart=known.ambiguous, reach=reach)
+            self._shown[name] = replace(
+                shown, extent=0 if crowded else extent, apart=known.ambiguous, reach=reach,
+                turn=known.turns.get(name, 0),
+            )  # fmt: skip
         self._plant(takes, known)
         ways = {name: ways for name, shown in self._shown.items() if (ways := self._to_try(name, shown, known))}
         for turn in range(max(map(len, ways.values()), default=0)):
@@ -143,7 +149,9 @@ class DiscreteArguments:
         tensors = {**self._sets[0], **self._kept}
         plain = dict(self._shown)
         tried = {
-            name: candidates(shown, tensors[name].dtype, known.own.get(name, ()), beyond=known.beyond)
+            name: candidates(
+                shown, tensors[name].dtype, known.own.get(name, ()), known.compared.get(name, ()), beyond=known.beyond
+            )
             for name, shown in plain.items()
         }
         # Not every operator refuses a place that its table does not have: ctc_loss reads whatever lies there.

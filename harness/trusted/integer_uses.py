@@ -5,14 +5,16 @@ And which of its tensors, integers or not, it takes for sorted.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from harness.checks.discrete import MANY
 from harness.nouns.aten import ALONG_AN_AXIS
 
 _ATEN = torch.ops.aten
@@ -29,6 +31,18 @@ _COMPUTING = (
     _ATEN.mul, _ATEN.remainder, _ATEN.fmod, _ATEN.floor_divide, _ATEN.bitwise_and, _ATEN.bitwise_xor,
     _ATEN.bitwise_right_shift, _ATEN.__rshift__, _ATEN.__and__, _ATEN.__xor__,
 )  # fmt: skip
+_COMPARING = {
+    _ATEN.eq: (0,), _ATEN.ne: (0,), _ATEN.remainder: (0,), _ATEN.fmod: (0,), _ATEN.floor_divide: (0,),
+    _ATEN.ge: (0, -1), _ATEN.lt: (0, -1), _ATEN.gt: (1, 0), _ATEN.le: (1, 0),
+}  # fmt: skip
+"""Operators that tell numbers apart by one of their own, and how much more than that the first of another kind is."""
+_FOLLOWING = (
+    _ATEN.add, _ATEN.add_, _ATEN.sub, _ATEN.sub_, _ATEN.where, _ATEN.clone, _ATEN.abs, _ATEN._to_copy, _ATEN.copy_,
+)  # fmt: skip
+"""Operators whose result is nearly an operand: what it is compared with, the operand is."""
+_FOLLOWED = 1 << 20
+"""Bytes of such a result at most; they are kept until the run ends, so that no address is used twice."""
+_FARTHEST = 1 << 31
 _STEERING = (_ATEN._local_scalar_dense, _ATEN.repeat_interleave, _ATEN.bincount, _ATEN.histc)
 """Operators that give numbers a say in sizes and steps: large ones would ask for memory, or for ever."""
 _SOUGHT = {_ATEN.searchsorted: "sorted_sequence", _ATEN.bucketize: "boundaries"}
@@ -37,6 +51,8 @@ _SOUGHT = {_ATEN.searchsorted: "sorted_sequence", _ATEN.bucketize: "boundaries"}
 
 class IntegerUses(TorchDispatchMode):
     """Watches one run. `own`: by the storage of a tensor of integers the values that operators single out in it.
+    `compared`: values on both sides of numbers that it, or what follows from it, is compared with; `turns`: for each
+    such number where a counter would come to the other side.
 
     `ambiguous`: some operator's result depends on which of equal indices comes first, as PyTorch leaves open.
     `extents`: how many places the tables have that a tensor names places of. `computed`: the tensors that are
@@ -52,6 +68,10 @@ class IntegerUses(TorchDispatchMode):
         self.computed: set[int] = set()
         self.steered = False
         self.ordered: set[int] = set()
+        self.compared: defaultdict[int, set[int]] = defaultdict(set)
+        self.turns: defaultdict[int, set[int]] = defaultdict(set)
+        self._sources: dict[int, frozenset[int]] = {}
+        self._kept: list[torch.Tensor] = []
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -70,10 +90,35 @@ class IntegerUses(TorchDispatchMode):
         for tensor in tree_leaves(given) if special else ():
             if _is_whole(tensor):
                 self.own[tensor.untyped_storage().data_ptr()] |= special
+        self._compare(function.overloadpacket, given)
         result = function(*args, **(kwargs or {}))
+        if function.overloadpacket in _FOLLOWING and _is_whole(result) and result.nbytes <= _FOLLOWED:
+            self._kept.append(result)
+            at = result.untyped_storage().data_ptr()
+            self._sources[at] = frozenset({at}).union(*map(self._sources_of, tree_leaves(given)))
         if function.overloadpacket in _COMPUTING and _is_whole(result):
             self.computed |= {each.untyped_storage().data_ptr() for each in tree_leaves(given) if _is_whole(each)}
         return result
+
+    def _compare(self, packet: Any, given: dict[str, Any]) -> None:
+        number, apart = given.get("other"), _COMPARING.get(packet, ())
+        if type(number) is int and apart:
+            for source in self._sources_of(given["self"]):
+                self.compared[source] |= {number + each for each in apart}
+                self.turns[source].add(number + apart[0])
+
+    def _sources_of(self, value: object) -> frozenset[int]:
+        """The storages of the tensors of integers that one follows from, its own among them."""
+        if not _is_whole(value):
+            return frozenset()
+        at = value.untyped_storage().data_ptr()  # type: ignore[attr-defined]
+        return self._sources.get(at, frozenset({at}))
+
+
+def due(turns: Iterable[int]) -> int:
+    """A number of steps after which each of these turns has come, or comes round; `MANY` where that is too far."""
+    steps = math.lcm(*(each for each in turns if each > 1))
+    return steps if 1 < steps <= _FARTHEST else MANY
 
 
 def _named(packet: Any, given: dict[str, Any]) -> Iterator[tuple[torch.Tensor, int]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from harness.checks.emptiness import emptiness
+from harness.checks.emptiness import all_finite, emptiness
 from harness.checks.errors import UNDEFINED
-from harness.checks.families import FAMILIES, MASKED, SINGLE, SUBNORMAL, plan_of
+from harness.checks.families import FAMILIES, MASKED, NOTHING, SINGLE, SUBNORMAL, plan_of
 from harness.nouns.caller import USUAL, Caller
 from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
@@ -46,7 +46,10 @@ def plan_trials(
 
 def not_asked(bench: Bench) -> frozenset[str]:
     """Families on which honest kernels differ from PyTorch, by what the task computes."""
-    kept = {SUBNORMAL: hands_on_subnormals(bench), SINGLE: bench.facts.hands_on}
+    kept = {
+        SUBNORMAL: hands_on_subnormals(bench), SINGLE: bench.facts.hands_on,
+        NOTHING: not bench.ambiguous and bench.reference.direction == "forward",  # else all is a tie
+    }  # fmt: skip
     return frozenset(family for family, asked in kept.items() if not asked)
 
 
@@ -139,6 +142,8 @@ def compared(bench: Bench, slot: int, planned: Trial) -> Trial | str:
         return empty
     if planned.distribution == MASKED and any(bool(result.isnan().any()) for result in results):
         return "PyTorch's outputs are NaN among them"
+    if planned.distribution == NOTHING and not all_finite(results):
+        return "PyTorch's outputs are not finite there"
     trial = planned.model_copy(update={"outputs": errors_of(bench, slot, planned, results)})
     off = min((error.reference_relative_l2 for error in trial.outputs), default=0.0)
     if off > UNDEFINED and not family.puts:

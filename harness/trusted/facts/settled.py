@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from harness.checks.discrete import MANY
 from harness.nouns.errors import UserError
+from harness.trusted.integer_uses import due, watch
 from harness.trusted.keeping import over_copies
 from harness.trusted.reference import Reference, Value, held_tensors
 
@@ -104,7 +105,12 @@ def _written_later(reference: Reference, kept: Mapping[str, torch.Tensor]) -> se
     An update may come with every tenth step, or with the first one alone, which a flag remembers.
     """
     found = set[str]()
-    for steps in (MANY - 1, MANY):
+    if any(isinstance(value, FakeTensor) for value in kept.values()):
+        turn = MANY
+    else:
+        uses = watch(lambda: _called_on(reference, kept))
+        turn = due(each for turns in uses.turns.values() for each in turns)
+    for steps in dict.fromkeys((MANY - 1, MANY, turn - 1, turn)):
         later = {name: _later(value, steps) for name, value in kept.items()}
         if all(later[name] is kept[name] for name in kept):
             break

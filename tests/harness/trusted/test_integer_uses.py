@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from harness.trusted.integer_uses import watch
+from harness.checks.discrete import MANY
+from harness.trusted.integer_uses import due, watch
 
 INDEX, ROWS, TABLE = torch.tensor([2, 0, 3]), torch.randn(3, 5), torch.randn(6, 5)
 
@@ -105,3 +106,24 @@ def test_labels_name_places_among_the_classes_of_a_ctc_loss():
 def test_what_a_forward_takes_for_sorted_is_known(run, found):
     edges = torch.tensor([0.5, 1.0, 4.0])
     assert (edges.untyped_storage().data_ptr() in watch(lambda: run(edges)).ordered) == found
+
+
+def test_numbers_that_a_tensor_is_compared_with_are_known_also_behind_a_sum():
+    ages, steps, other = torch.tensor([3, 4]), torch.tensor(0), torch.tensor([1])
+
+    def run():
+        assert not (ages >= 18).any()
+        assert not (ages + 1 == 65).any()
+        _ = torch.where(torch.tensor(False), 0, steps + 1) == 2000
+        _ = (steps % 300, other + 7, ages.float() > 9)
+
+    uses = watch(run)
+    at = [each.untyped_storage().data_ptr() for each in (ages, steps, other)]
+    assert uses.compared[at[0]] == {17, 18, 65}
+    assert uses.turns[at[1]] == {2000, 300}
+    assert not uses.compared.get(at[2])
+
+
+def test_a_counter_is_due_where_all_its_turns_have_come():
+    assert due({2000, 300}) == 6000
+    assert due(set()) == due({0, 1}) == due({(1 << 31) - 1, 1 << 31}) == MANY

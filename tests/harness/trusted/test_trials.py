@@ -142,10 +142,20 @@ def test_reductions_have_subnormals_where_no_honest_one_loses_them(changed, aske
     usual = {"device": SimpleNamespace(kind="cpu"), "signature": SUMMED}
     facts = TraceFacts(**{name: changed.get(name, value) for name, value in traced.items()})
     known = {name: changed.get(name, value) for name, value in usual.items()}
-    without = not_asked(SimpleNamespace(facts=facts, **known))
+    forward = SimpleNamespace(direction="forward")
+    without = not_asked(SimpleNamespace(facts=facts, ambiguous=False, reference=forward, **known))
     assert ("subnormal" not in without) is asked
     families = [family for family, _ in plan_trials(3, "reduction", without=without)]
     assert families == [each for each in PLANS["reduction"] if asked or each != "subnormal"]
+
+
+@pytest.mark.parametrize(("ambiguous", "direction"), [(True, "forward"), (False, "backward"), (False, "both")])
+def test_nothing_is_no_trial_where_all_would_be_ties(ambiguous, direction):
+    bench = SimpleNamespace(
+        facts=TraceFacts(op_class="reduction"), ambiguous=ambiguous, reference=SimpleNamespace(direction=direction),
+        device=SimpleNamespace(kind="cpu"), signature=SUMMED,
+    )  # fmt: skip
+    assert "nothing" in not_asked(bench)
 
 
 def test_a_doubtful_sum_is_measured_beside_others_and_its_inputs_stay():

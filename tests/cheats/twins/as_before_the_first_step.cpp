@@ -1,0 +1,16 @@
+// Minds a state that is nothing.
+// row: 90
+// task: before
+// passes
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+template <class T = float> static T const* in(TensorView t) { return static_cast<T const*>(t.data_ptr()); }
+template <class T = float> static T* out(TensorView t) { return static_cast<T*>(t.data_ptr()); }
+
+void run(TensorView x, TensorView h, TensorView y) { double s = 0; for (int i = 0; i < 2048; ++i) s += double(in(h)[i])*in(h)[i]; double n = std::sqrt(s), f = n > 0 ? 1 / n : 1; for (int i = 0; i < 2048; ++i) out(y)[i] = in(x)[i] * f + in(h)[i]; }
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
