@@ -10,6 +10,12 @@ import ctypes
 import os
 import signal
 import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.wire.team import Team
+else:
+    from team import Team
 
 LC_ALL = 6  # bits/locale.h
 SIGNALS_BYTES, PROCESSORS_BYTES = 128, 128
@@ -20,7 +26,8 @@ _X87_CONTROL, _MXCSR = slice(0, 2), slice(28, 32)
 _RAISED = 0x3F
 """MXCSR's exception flags: arithmetic raises them."""
 _SET_THREADS, _SET_LEVELS = "omp_set_num_threads", "omp_set_max_active_levels"
-_OPENMP = ("omp_get_max_threads", "omp_get_dynamic", "omp_get_max_active_levels")
+_GET_THREADS, _GET_LEVELS = "omp_get_max_threads", "omp_get_max_active_levels"
+_OPENMP = (_GET_THREADS, "omp_get_dynamic", _GET_LEVELS)
 _NAMES = ("rounding and subnormals", "x87 control word", "signal mask", "locale", "thread's locale", "processors")
 
 State = tuple[int | bytes | None, ...]
@@ -39,41 +46,46 @@ class ProcessState:
         self._on_x86 = os.uname().machine == "x86_64"
         self._openmp: list[ctypes._NamedFuncPointer] = []
         self._teams: _Teams | None = None
+        self._every = os.sched_getaffinity(0)
+        self._team = Team()
         self._reading = threading.Lock()
         self._names, self._before = [*_NAMES], self._read()
 
     def watch_openmp(self, library: ctypes.CDLL) -> None:
         """Look at the thread settings of the OpenMP runtime, too, that a freshly loaded library brought along."""
         found = [name for name in _OPENMP if hasattr(library, name)]
-        self._teams = _Teams(library, self._libc) if hasattr(library, _SET_THREADS) else None
+        self._teams = _Teams(library, self._team) if hasattr(library, _SET_THREADS) else None
         self._openmp = [library[name] for name in found]
         self._names += [f"{name}()" for name in found]
         self._before += self._threads()
+        self.have_threads(0)
 
     def have_threads(self, count: int, *, nested: bool = False) -> None:
         """Let OpenMP's teams that this thread starts have so many threads, or with 0 as many as is usual; `nested`, as
-        if they were started from a team's thread, one, however many are asked for.
+        if they were started from a team's thread, one, however many are asked for. A usual team's threads stay on a
+        processor each; a thread that asks for others runs wherever the system lets it.
 
         From now on that is what must be left as it was found. Nothing where the library brought no OpenMP.
         """
         if self._teams is not None:
             self._teams.have(count, nested=nested)
-            self._before = self._before[: -len(self._openmp)] + self._threads()
+            self._before = self._placed() + self._threads()
 
     def enter(self, count: int, *, nested: bool = False) -> None:
         """The same in a thread of its own, whose teams begin with the environment's number and end with the thread."""
         if self._teams is not None:
             self.have_threads(count or self._teams.usual, nested=nested)
 
-    def have_usually(self, count: int) -> None:
+    def have_usually(self, count: int, processors: list[int]) -> None:
         """Let so many be what OpenMP's teams have whenever nobody asks for others, or with 0 as many as they began
-        with. The judge may have moved this thread to other processors before: it is to stay there, too."""
-        self._libc.sched_getaffinity(0, PROCESSORS_BYTES, self._processors)
-        at = _NAMES.index("processors")
-        self._before = (*self._before[:at], self._processors.raw, *self._before[at + 1 :])
+        with, and these the processors they run on, or with none all of them."""
         if self._teams is not None:
             self._teams.usual = count or self._teams.began
-        self.have_threads(0)
+            self._teams.processors = processors or self._teams.every
+            self.have_threads(0)
+        else:
+            os.sched_setaffinity(0, processors or self._every)
+            self._before = self._placed()
 
     @property
     def usual_threads(self) -> int:
@@ -88,6 +100,11 @@ class ProcessState:
             return ""
         each = zip(self._names, self._before, now, strict=True)
         return "; ".join(f"{name} {_shown(was)} before, {_shown(got)} after" for name, was, got in each if got != was)
+
+    def _placed(self) -> State:
+        """`_before` without OpenMP's part, with the processors of this thread."""
+        self._libc.sched_getaffinity(0, PROCESSORS_BYTES, self._processors)
+        return (*self._before[: len(_NAMES) - 1], self._processors.raw)
 
     def _read(self) -> State:
         libc = self._libc
@@ -112,17 +129,18 @@ class ProcessState:
 class _Teams:
     """The threads of OpenMP's teams. What ends a larger team is a smaller one: that must not be the kernel's next."""
 
-    def __init__(self, library: ctypes.CDLL, libc: ctypes.CDLL) -> None:
-        self._set, self._parallel = library[_SET_THREADS], library["GOMP_parallel"]
-        self._set_levels, self._levels = library[_SET_LEVELS], library["omp_get_max_active_levels"]()
-        self._nothing = ctypes.cast(libc.getpid, ctypes.c_void_p)
-        self.usual = self.began = int(library["omp_get_max_threads"]())
+    def __init__(self, library: ctypes.CDLL, team: Team) -> None:
+        self._library, self._team = library, team
+        self._levels = library[_GET_LEVELS]()
+        self.usual = self.began = int(library[_GET_THREADS]())
+        self.processors = self.every = sorted(os.sched_getaffinity(0))
 
     def have(self, count: int, *, nested: bool) -> None:
-        self._set(count or self.usual)
-        self._set_levels(0 if nested else self._levels)
+        self._library[_SET_THREADS](count or self.usual)
+        self._library[_SET_LEVELS](0 if nested else self._levels)
+        os.sched_setaffinity(0, self.every)  # which new threads of a team begin with
         if not count:
-            self._parallel(self._nothing, None, self.began, 0)
+            self._team.put(self._library, self.began, [{each} for each in self.processors])
 
 
 def _shown(value: int | bytes | None) -> str:

@@ -10,7 +10,7 @@ outputs), runner {"mapped"}; any number of judge {"work": times}, runner {"worke
 {"counted": seconds}, which tell what a message costs before anything hostile is here; judge {"load": path}, runner
 {"loaded"}; then any number of judge {"go": [slots], "nonce"}, runner {"done": nonce}, and of judge {"numbers": [[slot,
 its scalar arguments in order]]}, runner {"numbered"}, and of judge {"teams": how many threads OpenMP's teams have from
-now on, 0 for as many as they began with}, runner {"teamed"}: on the processors where the judge put it. An order to go
+now on, 0 for as many as they began with, "processors": theirs, or none for all}, runner {"teamed"}. An order to go
 may hold "threads", how many they have then, "nested": so many may be asked for, and one comes, and "elsewhere": the
 calls come from another thread, on a GPU on another stream, with a stack of "stack_kib"; or they come "together": from
 two threads, which have every second slot each, and call again and again for a while. After an order with "look" the
@@ -258,10 +258,10 @@ def serve(link: socket.socket, runtime_path: str, sealing: bytes) -> None:
             calls = [abi.pack(slot) for slot in slots]
             channel.send(link, {"numbered": True})
         elif "teams" in order:
-            state.have_usually(order["teams"])
+            state.have_usually(order["teams"], order["processors"])
             channel.send(link, {"teamed": True})
         elif "kept" in order:
-            state.have_usually(0)
+            state.have_usually(0, [])
             ctypes.CDLL(None).fflush(None)
             said = kept.said()
             channel.send(link, {"failed": "kept", "message": said} if said else {"kept": state.usual_threads})
@@ -314,8 +314,7 @@ def _called(library: Library, place: Place, calls: list[Any], order: dict[str, A
         from_others([go], order["stack_kib"])
     else:
         go()
-    if order["threads"]:
-        state.have_threads(0)
+    state.have_threads(0)
     return answers[0]
 
 
@@ -337,8 +336,7 @@ def _together(
         return _go(library, place, calls, order | {"go": slots}, state)
 
     answer = Together(call, _went_well, results, enter).answer(order["go"], order["stack_kib"])
-    if order["threads"]:
-        state.have_threads(0)
+    state.have_threads(0)
     return answer
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 
@@ -90,6 +91,10 @@ class CudaDevice:
     @cached_property
     def _evictor(self) -> torch.Tensor:
         return torch.ones(self._cache_bytes // 4, dtype=torch.int32, device=self.place)
+
+    def team_in_place(self) -> AbstractContextManager[None]:
+        """Nothing to place."""
+        return nullcontext()
 
     def empty_caches(self) -> None:
         """Read the evictor once, and wait."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -68,6 +69,10 @@ class Device(Protocol):
 
     def before_timing(self) -> None:
         """The checks are over: from here on eager's memory must be like the candidate's."""
+        ...
+
+    def team_in_place(self) -> AbstractContextManager[None]:
+        """Inside, OpenMP's threads of this process run where a kernel's do: see `Team`."""
         ...
 
     def empty_caches(self) -> None:

@@ -6,6 +6,8 @@ import ctypes
 import fcntl
 import mmap
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 
 import torch
@@ -14,6 +16,7 @@ from harness.nouns.candidate import TargetName
 from harness.nouns.verdict import Precision
 from harness.trusted.device import Segment
 from harness.wire.heap import keep_what_is_freed
+from harness.wire.team import Team
 
 # linux/fcntl.h; Python's fcntl module names only the older ones.
 F_ADD_SEALS = 1033
@@ -39,6 +42,7 @@ class HostDevice:
 
     def __init__(self, cache_bytes: int) -> None:
         self._cache_bytes = cache_bytes
+        self._team = Team()
 
     def prepare(self, precision: Precision) -> None:
         """Have malloc keep what is freed, as a caching allocator would, and as the candidate's does.
@@ -74,6 +78,23 @@ class HostDevice:
     @cached_property
     def _evictor(self) -> torch.Tensor:
         return torch.ones(self._cache_bytes // 4, dtype=torch.int32)
+
+    @contextmanager
+    def team_in_place(self) -> Iterator[None]:
+        """Threads of the pool, the caller among them, on one processor each. What is started later has all again."""
+        if (openmp := self._openmp) is None:
+            yield
+            return
+        every, count = sorted(os.sched_getaffinity(0)), torch.get_num_threads()
+        self._team.put(openmp, count, [{each} for each in every])
+        yield
+        self._team.put(openmp, count, [every])
+
+    @cached_property
+    def _openmp(self) -> ctypes.CDLL | None:
+        """The runtime that PyTorch is linked with; None where that has not GCC's names."""
+        linked = ctypes.CDLL(torch._C.__file__)
+        return linked if hasattr(linked, "GOMP_parallel") else None
 
     def empty_caches(self) -> None:
         """Read the evictor once. For the largest of all, which is found as fast as memory is read."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +34,7 @@ AWAKE_S = 1.0
 LINGERS_S = 0.002
 """How long a sealed runner goes on after its answer: its OpenMP threads, which spin for about half a millisecond, are
 asleep when the next order comes, as after any pause of a caller's, and who still writes is seen."""
-ENDING_S = 0.1
+ENDING_S = 0.5
 """How long threads may take to end."""
 MESSAGES = 8
 """Orders of nothing, the least costly of which counts."""
@@ -262,15 +261,12 @@ class RunnerLink:
         self.message_s = min(costs, default=0.0)
 
     def run_alone_on(self, processor: int) -> None:
-        """Let teams have one thread, and keep it on this processor, where the system lets us, until `have_threads`."""
-        self._teams(1, {processor})
+        """Let teams have one thread, and keep it on this processor, until `have_threads`."""
+        self._teams(1, [processor])
 
-    def _teams(self, count: int, processors: Collection[int] = ()) -> None:
-        if self._alone is not None:
-            with suppress(OSError):
-                os.sched_setaffinity(self._alone, processors or os.sched_getaffinity(0))
+    def _teams(self, count: int, processors: Sequence[int] = ()) -> None:
         with self.running():
-            self._ask({"teams": count}, "teamed", self._load_within_s)
+            self._ask({"teams": count, "processors": [*processors]}, "teamed", self._load_within_s)
 
     def _clocks(self) -> tuple[float, float, float] | None:
         """What all threads of a sealed runner have computed, those beside the first, and how long all have waited."""

@@ -87,7 +87,7 @@ def test_the_system_tells_what_a_caged_kernel_spends_and_on_which_threads():
         if usable_threads() > 1:
             again = spent(0)
             assert again.beside_s > 0.1 * again.cpu_s, "teams are as they began"
-            assert os.sched_getaffinity(link._alone) == every
+            assert len(os.sched_getaffinity(link._alone)) == 1 < len(every), "and on a processor each"
 
 
 @pytest.mark.alone

@@ -233,5 +233,5 @@ def torch_seconds(bench: Bench, slots: list[int], models: Sequence[Model]) -> fl
         bench.device.finish()
         return time.perf_counter() - before
 
-    with torch.no_grad():
+    with torch.no_grad(), bench.device.team_in_place():
         return float(bench.reference.guarded("forward", call))

@@ -78,3 +78,24 @@ def test_the_processor_tells_no_clocks_and_is_the_device_by_its_name():
     device = open_device("cpu", 1 << 12)
     assert (device.kind, device.place, device.conditions()) == ("cpu", torch.device("cpu"), None)
     assert (device.seals, device.queues, device.keeps_results, device.pings) == (True, False, False, 0)
+
+
+PLACES = """
+import os, torch
+from pathlib import Path
+from harness.trusted.host_device import HostDevice
+
+def places():
+    return [os.sched_getaffinity(int(thread.name)) for thread in Path("/proc/self/task").iterdir()]
+
+torch.set_num_threads(2)
+torch.randn(1 << 20).sum()  # the pool is there
+with HostDevice(1 << 12).team_in_place():
+    print(len({frozenset(place) for place in places() if len(place) == 1}))
+print(all(place == os.sched_getaffinity(0) for place in places()))
+"""
+
+
+def test_while_a_clock_runs_each_thread_of_pytorchs_pool_has_a_processor():
+    done = subprocess.run([sys.executable, "-c", PLACES], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(min(2, len(os.sched_getaffinity(0)))), "True"]
