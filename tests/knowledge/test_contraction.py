@@ -354,6 +354,16 @@ BOXES: dict[str, tuple[Any, tuple[int, ...], tuple[int, ...]]] = {
     "volume": (lambda x, w: F.conv3d(x, w, padding=1), (1, 3, 5, 7, 12), (16, 3, 3, 3, 3)),
     "sequence": (lambda x, w: F.conv1d(x, w, padding=2), (2, 9, 150), (130, 9, 5)),
     "groups": (lambda x, w: F.conv2d(x, w, groups=2) * 0.5, (1, 10, 8, 17), (16, 5, 3, 3)),
+    "interleaved": (
+        lambda x, w: torch.relu(F.conv_transpose2d(x, w, stride=2, padding=1, output_padding=1)) + 1,
+        (2, 9, 7, 11),
+        (9, 11, 3, 3),
+    ),
+    "interleaved volume": (
+        lambda x, w: F.conv_transpose3d(x, w, stride=2, padding=1),
+        (1, 5, 4, 5, 9),
+        (5, 21, 3, 3, 3),
+    ),
 }
 
 

@@ -213,8 +213,10 @@ template <class P, class Fragment>
 CUTE_DEVICE void write(T* piece, Fragment const& tCrC, int octet, Work<P> const& work, P const& p) {
   using Octets = decltype(make_shape(shape_div(get<0>(typename P::Box{}), _8{}), get<1>(typename P::Box{}),
                                      get<2>(typename P::Box{})));
-  constexpr int across = PieceColumns / P::Columns, down = 32 / across;  // threads along places, and channels
-  int const lane = threadIdx.x % 32, place = lane % across * P::Columns, own = lane / across;
+  constexpr int across = PieceColumns / P::Columns, down = 32 / across;  // threads along places, and rows
+  // Phases of a place are neighbouring rows, and neighbours in memory.
+  int const lane = threadIdx.x % 32, place = lane / P::Phases % across * P::Columns;
+  int const own = lane / (across * P::Phases) * P::Phases + lane % P::Phases;
   auto const [x, y, z] = idx2crd(octet + place / 8, Octets{});
   int const n = work.n(x * 8 + place % 8, y, z);
   constexpr int pieces = ceil_div(P::BLK_N::value, PieceRows);

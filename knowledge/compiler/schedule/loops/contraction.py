@@ -42,6 +42,7 @@ class Contraction:
     `address` is the right operand's; `stepped` its indices that may miss it and that k has a part in, `guards` the
     others. `direct`: the left operand lies row by row with K contiguous, to be read in words of four elements.
     `spares`: a step counts only where both operands have an element, else one may be read beside the other's zero.
+    `interleaved`: the same with two phases of the fastest loop as neighbouring rows, where that costs no further k.
     """
 
     nest: Nest
@@ -56,6 +57,7 @@ class Contraction:
     stepped: tuple[Stepped, ...]
     guards: tuple[tuple[Index, int], ...]
     spares: bool
+    interleaved: Contraction | None = None
 
     @property
     def total(self) -> Total:
@@ -133,7 +135,52 @@ def contraction(nest: Nest, graph: Values) -> Contraction | None:
     split, inside = _split(plain, graph)
     found = (_in_tiles(split, inside, graph, flipped) for flipped in (False, True))
     made = min((each for each in found if each), key=_packed, default=None)
-    return made and replace(made, spares=plain != nest)
+    return made and replace(made, spares=plain != nest, interleaved=_interleaved(made, inside, graph))
+
+
+def _interleaved(made: Contraction, inside: tuple[tuple[Index, int], ...], graph: Values) -> Contraction | None:
+    """With a batch of two phases, whose results lie between each other, as the fastest rows.
+
+    The phase moves the right operand's place by some steps of one k. Counted from there, k moves the left one instead.
+    """
+    store = made.nest.stores[0].address
+    phase = next((axis for axis in made.batch if axis.extent == 2 and store.times(axis) == 1), None)
+    if phase is None or not made.n or store.times(made.n[-1]) != 2:
+        return None
+    moved = [each for each in made.stepped if phase in _under(each.row)]
+    taps = {axis for each in moved for axis in _under(each.step)}
+    if len(moved) != 1 or len(taps) != 1:
+        return None
+    (tap,) = taps
+    shift = Index(tuple(term for term in moved[0].row.terms if _under(Index((term,))) == {phase}))
+    if moved[0].step.times(tap) == 1:
+        shift = shift * -1
+    elif moved[0].step.times(tap) != -1:
+        return None
+    low, high = shift.bounds
+    guards = [(index, extent) for index, extent in _extents(made.left) if index.uses(tap)]
+    found = [
+        step
+        for step in range(tap.extent + high - low)
+        if all(_meets(index.at({tap: shift + (step - high)}, lambda data: data), extent) for index, extent in guards)
+    ]
+    if len(found) != tap.extent or found[-1] - found[0] >= len(found):
+        return None
+
+    nest = made.nest.rewritten(graph, {tap: along(tap) + shift + (found[0] - high)})
+    last = made.k[-1] if made.k[-1].extent == TILE else None
+    again = _sorted(nest, inside, _operands(made.nest)[0] is made.right, last)
+    return again and replace(again, spares=True)
+
+
+def _extents(read: Element) -> Iterator[tuple[Index, int]]:
+    assert read.value is not None
+    return zip(read.indices, read.value.shape, strict=True)
+
+
+def _meets(index: Index, extent: int) -> bool:
+    low, high = index.bounds
+    return high >= 0 and low < extent
 
 
 def _spared(nest: Nest, graph: Values) -> Nest:

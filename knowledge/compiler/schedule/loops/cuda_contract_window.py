@@ -86,6 +86,12 @@ class Window:
         return first or 0
 
     @property
+    def phases(self) -> int:
+        """Neighbouring rows whose results lie between each other."""
+        store, last = self.made.nest.stores[0].address, self.made.m[-1:]
+        return 2 if last and last[0].extent == 2 and store.times(last[0]) == 1 else 1
+
+    @property
     def columns(self) -> int:
         """Channels out of a tile: all of them where wgmma takes them, at most 128."""
         rows, most = self.made.sizes[1], 64 if self.products == 3 else 128
@@ -160,7 +166,11 @@ def fitting(problem: Problem, made: Contraction, knobs: Mapping[str, object]) ->
         return None
     if made.left.dtype != "float32" or made.right.dtype != "float32" or made.total.dtype != "float32":
         return None
-    products = products_of(problem, made, knobs)
+    return next(filter(None, (_taken(problem, each, knobs) for each in (made.interleaved, made) if each)), None)
+
+
+def _taken(problem: Problem, made: Contraction, knobs: Mapping[str, object]) -> Window | None:
+    products, blocks = products_of(problem, made, knobs), problem.device.multiprocessors
     moved = _moved(made, products) if products == 1 or made.sizes[1] <= MOST_EXACT else None
     if moved is None:
         return None
@@ -253,6 +263,7 @@ class WindowText(BackgroundText):
               for name, sizes in shapes.items()),
             f"static constexpr int Channels = {count(window.channels)}, ChannelStride = {window.apart}, "
             f"Taps = {count(window.taps)};",
+            f"static constexpr int Phases = {window.phases};",
             f"static constexpr int TapsAtOnce = {window.taps_at_once}, BoxStages = {window.box_stages}, "
             f"WeightStages = {window.weight_stages}, Blocks = {self.problem.device.multiprocessors};",
             *self._geometry(),
