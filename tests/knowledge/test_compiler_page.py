@@ -50,7 +50,7 @@ def parts() -> dict[str, str]:
         "trace": "\n".join(f"{op.results[0].name} = {op.target}" for op in problem.ops),
         "values": shown(node for _, node in staged(problem).outputs),
         "kernels": shown_kernels(compiled(problem).fused),
-        "source": first[: first.index("\n}") + 2],
+        "source": first[: first.index("\n    }") + 6],
         "sizes": "\n".join(of_sizes.splitlines()[:2]),
     }
 

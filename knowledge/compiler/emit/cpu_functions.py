@@ -43,6 +43,13 @@ inline vmask narrow(vlong v) { return __builtin_convertvector(v, vmask); }
 // Masks of 4-byte lanes to masks of 8-byte lanes.
 inline vlong widen(vmask v) { return __builtin_convertvector(v, vlong); }
 """,
+    "wrapped": """
+// What is left of each lane in a shorter type.
+template <class T> inline vint wrapped(vint v) {
+  typedef T shorter __attribute__((vector_size(kLanes * sizeof(T))));
+  return __builtin_convertvector(__builtin_convertvector(v, shorter), vint);
+}
+""",
     "nonzero": """
 // A divisor with 1 in lanes of 0, which only lanes beyond the end may have.
 template <class V> inline V nonzero(V v) { return v == 0 ? v + 1 : v; }
@@ -81,11 +88,106 @@ template <int value, class Tile> constexpr bool steps_by() {
 }
 // Types that a register converts to and from as a whole; the others go lane by lane.
 template <class T> constexpr bool plain = std::is_arithmetic_v<T>;
+// A register of neighbours in memory, and back.
+template <class V, class T> inline V unpacked(T const* from) {
+  return __builtin_convertvector(*reinterpret_cast<packed<T> const*>(from), V);
+}
+template <class T, class V> inline void pack(T* to, V v) {
+  *reinterpret_cast<packed<T>*>(to) = __builtin_convertvector(v, packed<T>);
+}
+""",
+    "Bfloat16": """
+// bfloat16 is the upper half of a float: rounded to the nearest, ties to even; NaN stays NaN.
+template <> constexpr bool plain<bfloat16_t> = true;
+inline vint upper(vfloat v) {
+  vint const u = vint(v);
+  return v == v ? ((u + 0x7fff + ((u >> 16) & 1)) >> 16) & 0xffff : 0x7fc0 + vint{};
+}
+template <class V> inline V unpacked(bfloat16_t const* from) {
+  return V(unpacked<vint>(reinterpret_cast<uint16_t const*>(from)) << 16);
+}
+inline void pack(bfloat16_t* to, vfloat v) { pack(reinterpret_cast<uint16_t*>(to), upper(v)); }
+inline vfloat as_bfloat16(vfloat v) { return vfloat(upper(v) << 16); }
+""",
+    "Half": """
+// float16, by the processor's own conversions where it has some.
+template <> constexpr bool plain<half_t> = true;
+template <class V> inline V unpacked(half_t const* from) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(V) == 64) { return V(_mm512_cvtph_ps(*reinterpret_cast<__m256i_u const*>(from))); }
+#endif
+#if defined(__F16C__)
+  if constexpr (sizeof(V) == 32) { return V(_mm256_cvtph_ps(*reinterpret_cast<__m128i_u const*>(from))); }
+#endif
+  V v;
+  for (int k = 0; k < kLanes; ++k) { v[k] = float(from[k]); }
+  return v;
+}
+template <class V> inline void pack(half_t* to, V v) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(V) == 64) { *reinterpret_cast<__m256i_u*>(to) = _mm512_cvtps_ph(__m512(v), 0); return; }
+#endif
+#if defined(__F16C__)
+  if constexpr (sizeof(V) == 32) { *reinterpret_cast<__m128i_u*>(to) = _mm256_cvtps_ph(__m256(v), 0); return; }
+#endif
+  for (int k = 0; k < kLanes; ++k) { to[k] = half_t(v[k]); }
+}
+inline vfloat as_float16(vfloat v) {
+  half_t kept[kLanes];
+  pack(kept, v);
+  return unpacked<vfloat>(kept);
+}
+""",
+    "some": """
+// The first `count` of kLanes neighbours in memory; 0 in the other lanes.
+template <class V, class T> inline V some(T const* from, int count) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4 && kLanes == 16) {
+    auto const raw = typename Packed<T>::type(_mm512_maskz_loadu_epi32(__mmask16((1 << count) - 1), from));
+    return __builtin_convertvector(raw, V);
+  }
+#endif
+#if defined(__AVX2__)
+  if constexpr (sizeof(T) == 4 && kLanes == 8) {
+    __m256i const mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    auto const raw = typename Packed<T>::type(_mm256_maskload_epi32(reinterpret_cast<int const*>(from), mask));
+    return __builtin_convertvector(raw, V);
+  }
+#endif
+  T kept[kLanes] = {};
+  for (int k = 0; k < count; ++k) { kept[k] = from[k]; }
+  return unpacked<V>(kept);
+}
+""",
+    "pack_some": """
+template <class T, class V> inline void pack_some(T* to, V v, int count) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4 && kLanes == 16) {
+    auto const raw = __builtin_convertvector(v, typename Packed<T>::type);
+    return _mm512_mask_storeu_epi32(to, __mmask16((1 << count) - 1), __m512i(raw));
+  }
+#endif
+#if defined(__AVX2__)
+  if constexpr (sizeof(T) == 4 && kLanes == 8) {
+    __m256i const mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    auto const raw = __builtin_convertvector(v, typename Packed<T>::type);
+    return _mm256_maskstore_epi32(reinterpret_cast<int*>(to), mask, __m256i(raw));
+  }
+#endif
+  T kept[kLanes];
+  pack(kept, v);
+  for (int k = 0; k < count; ++k) { to[k] = kept[k]; }
+}
 """,
     "load": """
 // Elements [i, i + count) of a tile as a register; the lanes beyond repeat the first.
 template <class V, class Tile> inline V load(Tile const& tile, int64_t i, int count) {
   V result{};
+  using T = stored_t<Tile>;
+  if constexpr (steps_by<1, Tile>() && plain<T>) {
+    result = below<V>(count) ? some<V>(raw_pointer_cast(tile.data()) + i, count) : all(lane_t<V>(tile(i)));
+    if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
+  }
   for (int k = 0; k < kLanes; ++k) { result[k] = lane_t<V>(tile(k < count ? i + k : i)); }
   if constexpr (std::is_same_v<stored_t<Tile>, bool>) { result = -result; }
   return result;
@@ -96,8 +198,7 @@ template <class V, class Tile> inline V load(Tile const& tile, int64_t i) {
   if constexpr (steps_by<0, Tile>()) {
     return std::is_same_v<T, bool> ? V(all(lane_t<V>(tile(0)) * 1) * -1) : V(all(lane_t<V>(tile(0))));
   } else if constexpr (steps_by<1, Tile>() && plain<T>) {
-    auto const raw = *reinterpret_cast<packed<T> const*>(raw_pointer_cast(tile.data()) + i);
-    V const result = __builtin_convertvector(raw, V);
+    V const result = unpacked<V>(raw_pointer_cast(tile.data()) + i);
     if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
   } else {
     return load<V>(tile, i, kLanes);
@@ -107,13 +208,18 @@ template <class V, class Tile> inline V load(Tile const& tile, int64_t i) {
     "store": """
 template <class Tile, class V> inline void store(Tile&& tile, int64_t i, V v, int count) {
   using T = stored_t<std::remove_reference_t<Tile>>;
-  for (int k = 0; k < count; ++k) { tile(i + k) = T(v[k]); }
+  if constexpr (steps_by<1, Tile>() && plain<T>) {
+    if constexpr (std::is_same_v<T, bool>) { v = -v; }
+    pack_some(raw_pointer_cast(tile.data()) + i, v, count);
+  } else {
+    for (int k = 0; k < count; ++k) { tile(i + k) = T(v[k]); }
+  }
 }
 template <class Tile, class V> inline void store(Tile&& tile, int64_t i, V v) {
   using T = stored_t<std::remove_reference_t<Tile>>;
   if constexpr (steps_by<1, Tile>() && plain<T>) {
     if constexpr (std::is_same_v<T, bool>) { v = -v; }
-    *reinterpret_cast<packed<T>*>(raw_pointer_cast(tile.data()) + i) = __builtin_convertvector(v, packed<T>);
+    pack(raw_pointer_cast(tile.data()) + i, v);
   } else {
     store(tile, i, v, kLanes);
   }
@@ -146,8 +252,65 @@ template <class Tile> inline void prefetch(Tile const& tile, int64_t i) {
   if constexpr (steps_by<1, Tile>()) { __builtin_prefetch(raw_pointer_cast(tile.data()) + i, 0, 2); }
 }
 """,
+    "nearby": """
+// The lanes from `low` on and below `high`, of neighbours in memory; 0 in the others.
+template <class V, class T> inline V nearby(T const* from, int64_t low, int64_t high) {
+  V result{};
+  if constexpr (plain<T>) {
+    if (low <= 0) {
+      result = high >= kLanes ? unpacked<V>(from) : some<V>(from, int(high > 0 ? high : 0));
+      high = 0;
+    }
+  }
+  for (int64_t k = low > 0 ? low : 0; k < high && k < kLanes; ++k) { result[k] = lane_t<V>(from[k]); }
+  if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
 }
-REQUIRES = {"load": ("Packed", "all"), "store": ("Packed",), "stream": ("Packed", "store"), "prefetch": ("Packed",)}
+""",
+    "inside": """
+// Which of the numbers first, first + step, ... are 0 to extent - 1.
+inline vmask inside(int32_t first, int32_t step, int32_t extent) {
+  vint at;
+  for (int k = 0; k < kLanes; ++k) { at[k] = first + k * step; }
+  return (at >= 0) & (at < extent);
+}
+""",
+    "gathered": """
+// The first n lanes, each as a function says; 0 in the others.
+template <class V, class F> inline V gathered(int64_t first, int n, F f) {
+  V result{};
+  for (int k = 0; k < n; ++k) { result[k] = f(first + k, k); }
+  return result;
+}
+""",
+    "scattered": """
+template <class F> inline void scattered(int64_t first, int n, F f) {
+  for (int k = 0; k < n; ++k) { f(first + k, k); }
+}
+""",
+    "put": """
+// The first n lanes to neighbours in memory.
+template <class T, class V> inline void put(T* to, V v, int n) {
+  if constexpr (std::is_same_v<T, bool>) { v = -v; }
+  if constexpr (plain<T>) {
+    return n == kLanes ? pack(to, v) : pack_some(to, v, n);
+  }
+  for (int k = 0; k < n; ++k) { to[k] = T(v[k]); }
+}
+""",
+    "folded": """
+// All lanes joined, in order.
+template <class V, class F> inline auto folded(V v, F f) {
+  auto result = v[0];
+  for (int k = 1; k < kLanes; ++k) { result = f(result, v[k]); }
+  return result;
+}
+""",
+}
+REQUIRES = {
+    "some": ("Packed",), "pack_some": ("Packed",), "load": ("Packed", "all", "below", "some"),
+    "store": ("Packed", "pack_some"), "stream": ("Packed", "store", "pack_some"), "prefetch": ("Packed",),
+    "nearby": ("Packed", "some"), "put": ("Packed", "pack_some"), "Bfloat16": ("Packed",), "Half": ("Packed",),
+}  # fmt: skip
 
 _ROUNDING = """
 template <class V> inline V {name}(V a) {{
@@ -261,6 +424,8 @@ template <class T> inline T int_pow(T a, T b) {
 }
 
 
+_FOR_SOME = re.compile(r"#if defined\(.*?#endif\n", re.DOTALL)
+_WIDTH = re.compile(r"\b(sizeof|kLanes)(?:\([VI]\))? == (\d+)")
 _ON_LANES = {**GENERIC, **FUNCTIONS, **EXACT}
 
 
@@ -273,12 +438,24 @@ def helpers(functions: str, entry: str, lanes: int, more: Mapping[str, str] = Ma
         return _math(functions + entry, {**GENERIC, **more})
     math = _math(functions + entry, _ON_LANES)
     access = _access("\n".join((math, functions, entry)))
-    return TYPES.replace("{lanes}", str(lanes)) + access + math
+    return TYPES.replace("{lanes}", str(lanes)) + _of_lanes(access + math, lanes)
+
+
+def _of_lanes(text: str, lanes: int) -> str:
+    """Without what processors do with registers that have another number of lanes."""
+    fitting = (("sizeof", str(4 * lanes)), ("sizeof", str(8 * lanes)), ("kLanes", str(lanes)))
+
+    def kept(block: re.Match[str]) -> str:
+        widths = _WIDTH.findall(block[0])
+        return block[0] if not widths or any(width in fitting for width in widths) else ""
+
+    return _FOR_SOME.sub(kept, text)
 
 
 def _access(text: str) -> str:
     code = _without_comments(text)
-    wanted = [name for name in ACCESS if re.search(rf"\b{name}(<\w+>)?\(", code)]
+    calls = {name: rf"\b{name}(<\w+>)?\(" for name in ACCESS} | {"Bfloat16": "bfloat16", "Half": r"half_t|as_float16"}
+    wanted = [name for name in ACCESS if re.search(calls[name], code)]
     for name in list(wanted):
         wanted += REQUIRES.get(name, ())
     return "".join(body for name, body in ACCESS.items() if name in wanted)

@@ -20,9 +20,11 @@ STORED_TYPES = {
 }  # fmt: skip
 LANE_TYPES = {
     **dict.fromkeys(dtypes.NARROW, "vfloat"), "float32": "vfloat", "float64": "vdouble", "int64": "vlong",
-    "int32": "vint", "bool": "vmask",
+    "int32": "vint", "bool": "vmask", "int16": "vint", "int8": "vint", "uint8": "vint",
 }  # fmt: skip
 WIDE = ("float64", "int64")
+SHORT = ("int16", "int8", "uint8")
+"""Types whose lanes are those of int32: what is computed there wraps as the type itself does."""
 DIVISIONS = ("floor_divide", "remainder", "int_fmod", "truncated_divide")
 """Of integers by 0 the processor stops: lanes beyond a row's end may hold 0."""
 
@@ -98,6 +100,12 @@ class Emitter:
 
     def spell(self, node: Node) -> str:
         """The right-hand side of a node's statement."""
+        text = self._spelled(node)
+        if self.single(node) or node.dtype not in SHORT or (node.op == "cast" and node.args[0].dtype == "bool"):
+            return text
+        return f"wrapped<{ELEMENT_TYPES[node.dtype]}>({text})"
+
+    def _spelled(self, node: Node) -> str:
         lanes = not self.single(node)
         if node.op == "cast":
             return self._cast(node, lanes)
@@ -141,6 +149,8 @@ class Emitter:
             return f"static_cast<float>({kind}(static_cast<float>({name})))"
         if node.args[0].dtype in WIDE or node.args[0].dtype in ("bool", "int32"):
             name = f"convert<vfloat>({name}{' & 1' if node.args[0].dtype == 'bool' else ''})"
+        if node.dtype in ("float16", "bfloat16"):
+            return f"as_{node.dtype}({name})"
         return f"lanewise([](float a) {{ return float({kind}(a)); }}, {name})"
 
     def _cast(self, node: Node, lanes: bool) -> str:

@@ -15,6 +15,8 @@ CALL = 8
 """Of a function, in operations."""
 WORTH_MEMORY = 120
 """Operations that cost as much as an element's way to memory and back: 8 bytes at 15 operations a byte (an H200's)."""
+WORTH_CACHE = 6
+"""The same of an element that stays in a processor's first caches, where it is stored and loaded eight at a time."""
 WORTH_THREADS, SURELY_WORTH_THREADS = 16 << 10, 64 << 10
 """Below this many elements starting a second thread costs more than it saves (about 5 us on a server core); from the
 other number on it gains even where registers are full and nothing is slow (0.2 ns an element)."""

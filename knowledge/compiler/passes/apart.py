@@ -1,8 +1,8 @@
-"""Along which axes the kernels of a loop over time do not meet: there whoever does one place can do all of its steps.
+"""Along which axes kernels do not meet: there whoever does one place can do all of them, or all steps of a loop.
 
 A kernel's axis and a tensor's dimension go together where the one is the index of the other. Such a set of them is
-apart if each kernel has one axis in it, each tensor that the loop stores one dimension, and nothing reads or stores
-another place there.
+apart if each kernel has one axis in it, all of one extent, each tensor that they store one dimension, and nothing reads
+or stores another place there.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ _Key = tuple[int, str] | tuple[str, int]
 
 
 def separated(
-    kernels: Sequence[Kernel], graph: Values, least: int, wanted: int
+    kernels: Sequence[Kernel], graph: Values, least: int, wanted: int, outer: int | None = None
 ) -> tuple[list[Kernel], tuple[Axis, ...]]:
-    """A loop's kernels without the axes along which they are apart, and those axes, which the bodies still use.
+    """Kernels without the axes along which they are apart, and those axes, which the bodies still use.
 
-    Where fewer than `least` elements are left to each, `wanted` of them are made at once along the last such axis.
+    Where fewer than `least` elements are left to each, `wanted` of them are made at once along the last such axis. Of
+    several such axes the `outer` first ones are taken.
     """
-    sets = _sets(kernels)
+    sets = _sets(kernels)[:outer]
     places: list[dict[Axis, Index]] = [{} for _ in kernels]
     axes: list[dict[Axis, tuple[Axis, ...]]] = [{} for _ in kernels]
     found: list[Axis] = []
-    left = max(size(each) for each in kernels) // prod(each[0].extent for each in sets)
+    left = max(max(map(size, kernels)) // prod(each[0].extent for each in sets), 1)
     for number, mine in enumerate(sets):
         extent = mine[0].extent
         most = min(max(wanted // left, 1), extent) if left < least and mine is sets[-1] else 1
         inner = Axis("u", max(part for part in range(1, most + 1) if extent % part == 0))
-        outer = Axis(f"b{number}", extent // inner.extent)
-        found += [outer] if outer.extent > 1 else []
+        steps = Axis(f"b{number}", extent // inner.extent)
+        found += [steps] if steps.extent > 1 else []
         for place, axis in enumerate(mine):
-            places[place][axis] = along(outer) * inner.extent + along(inner)
+            places[place][axis] = along(steps) * inner.extent + along(inner)
             axes[place][axis] = (inner,) if inner.extent > 1 else ()
     return [_placed(*each, graph) for each in zip(kernels, places, axes, strict=True)], tuple(found)
 
@@ -105,14 +106,12 @@ def _sets(kernels: Sequence[Kernel]) -> list[tuple[Axis, ...]]:
         one = together.first((0, axis.name))
         mine = [key for key in keys if together.first(key) == one]
         theirs = [name for name, dim in dims if together.first((name, dim)) == one]
-        if (
-            axis.extent > 1
-            and one not in bad
-            and [number for number, _ in mine] == [*range(len(kernels))]
-            and theirs == [*stored]
-        ):
-            names = zip(kernels, mine, strict=True)
-            found.append(tuple(next(each for each in kernel.axes if each.name == name) for kernel, (_, name) in names))
+        if one in bad or [number for number, _ in mine] != [*range(len(kernels))] or theirs != [*stored]:
+            continue
+        names = zip(kernels, mine, strict=True)
+        loops = tuple(next(each for each in kernel.axes if each.name == name) for kernel, (_, name) in names)
+        if axis.extent > 1 and all(each.extent == axis.extent for each in loops):
+            found.append(loops)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from knowledge.compiler.emit.elements import LANE_TYPES, WIDE
+from knowledge.compiler.emit.elements import WIDE
 from knowledge.compiler.ir.dtypes import computed_in
 from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.primitives import PRIMITIVES
@@ -13,11 +13,8 @@ from knowledge.compiler.problem import Problem
 
 
 def lanes_for(nodes: Iterable[Node], simd_floats: int) -> int:
-    """Elements a register: half as many where 8-byte types take part; 1 where some type has no lanes."""
-    dtypes = {node.dtype for node in nodes}
-    if not dtypes <= LANE_TYPES.keys():
-        return 1
-    return simd_floats // 2 if dtypes & set(WIDE) else simd_floats
+    """Elements a register: half as many where 8-byte types take part."""
+    return simd_floats // 2 if any(node.dtype in WIDE for node in nodes) else simd_floats
 
 
 def simd(plan: Plan, lanes: int, counted: str) -> Move | None:

@@ -8,7 +8,8 @@ from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, base_name
 from knowledge.compiler.lower.rolling import rolled
 from knowledge.compiler.plan import MOST_CHARACTERS, Decline, Draft, Plan, Recipe, settled
 from knowledge.compiler.problem import Problem
-from knowledge.compiler.schedule.loops.recipe import LoopsRecipe
+from knowledge.compiler.schedule.loops.placewise import multiplies
+from knowledge.compiler.schedule.loops.recipe import LoopsRecipe, compiled
 from knowledge.compiler.schedule.parts.stages import StagesRecipe
 from knowledge.compiler.search.recipes import recipes_for
 
@@ -27,6 +28,8 @@ WHAT_IT_WRITES = (
 # launches.
 MUCH_LESS = 0.7
 
+FIRST_CACHE = 32 << 10
+"""Bytes that a processor's core keeps: what parts read of each other there costs next to nothing."""
 MOST_OPERATIONS = 3000
 """Operations, loops counted once, whose source is longer for sure; to lower them takes half a minute."""
 
@@ -53,14 +56,19 @@ def first_draft(problem: Problem) -> Draft | Decline:
 
 
 def _outdone(recipe: Recipe, problem: Problem) -> bool:
-    """Whether the compiler's loops need much less memory traffic than parts between which everything lies in memory."""
-    if not isinstance(recipe, StagesRecipe) or not problem.on_gpu:
+    """Whether the compiler's loops need much less memory traffic than parts between which everything lies in memory.
+
+    A processor's loops read both factors of a product again for each few results: there products stay parts.
+    """
+    if not isinstance(recipe, StagesRecipe):
         return False
-    parts, loops = recipe.nbytes(problem), LoopsRecipe()
-    if parts is None or parts < LAUNCHES_OF_BYTES or isinstance(loops.first_plan(problem), Decline):
+    parts, loops, least = recipe.nbytes(problem), LoopsRecipe(), LAUNCHES_OF_BYTES if problem.on_gpu else FIRST_CACHE
+    if parts is None or parts < least or isinstance(loops.first_plan(problem), Decline):
+        return False
+    if not problem.on_gpu and any(map(multiplies, compiled(problem).fused.kernels)):
         return False
     mine = loops.nbytes(problem)
-    return mine < MUCH_LESS * parts and parts - mine >= LAUNCHES_OF_BYTES
+    return mine < MUCH_LESS * parts and parts - mine >= least
 
 
 def writable_ops() -> tuple[str, ...]:

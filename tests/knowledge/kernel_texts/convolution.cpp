@@ -2,6 +2,7 @@
 //   loops0: 2 x 64 x 16 x 16, sum over 32 x 3 x 3; 1 stored
 // playbook plan: {"knobs": {}, "recipe": "loops"}
 
+#include <immintrin.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -34,12 +35,6 @@ inline vint all(int32_t x) { return x + vint{}; }
 inline vlong all(int64_t x) { return x + vlong{}; }
 inline vmask all(bool x) { return -int32_t(x) + vmask{}; }
 
-namespace math {
-// The larger one; NaN where either is NaN.
-template <class V> inline V maximum(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
-}  // namespace math
-
-
 // kLanes neighbours in memory, at any address an element may have.
 template <class T> struct Packed {
   typedef T type __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T)), may_alias));
@@ -54,45 +49,67 @@ template <int value, class Tile> constexpr bool steps_by() {
 }
 // Types that a register converts to and from as a whole; the others go lane by lane.
 template <class T> constexpr bool plain = std::is_arithmetic_v<T>;
+// A register of neighbours in memory, and back.
+template <class V, class T> inline V unpacked(T const* from) {
+  return __builtin_convertvector(*reinterpret_cast<packed<T> const*>(from), V);
+}
+template <class T, class V> inline void pack(T* to, V v) {
+  *reinterpret_cast<packed<T>*>(to) = __builtin_convertvector(v, packed<T>);
+}
+
+// The first `count` of kLanes neighbours in memory; 0 in the other lanes.
+template <class V, class T> inline V some(T const* from, int count) {
+#if defined(__AVX2__)
+  if constexpr (sizeof(T) == 4 && kLanes == 8) {
+    __m256i const mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    auto const raw = typename Packed<T>::type(_mm256_maskload_epi32(reinterpret_cast<int const*>(from), mask));
+    return __builtin_convertvector(raw, V);
+  }
+#endif
+  T kept[kLanes] = {};
+  for (int k = 0; k < count; ++k) { kept[k] = from[k]; }
+  return unpacked<V>(kept);
+}
+
+template <class T, class V> inline void pack_some(T* to, V v, int count) {
+#if defined(__AVX2__)
+  if constexpr (sizeof(T) == 4 && kLanes == 8) {
+    __m256i const mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    auto const raw = __builtin_convertvector(v, typename Packed<T>::type);
+    return _mm256_maskstore_epi32(reinterpret_cast<int*>(to), mask, __m256i(raw));
+  }
+#endif
+  T kept[kLanes];
+  pack(kept, v);
+  for (int k = 0; k < count; ++k) { to[k] = kept[k]; }
+}
 
 // The lanes from `low` on and below `high`, of neighbours in memory; 0 in the others.
 template <class V, class T> inline V nearby(T const* from, int64_t low, int64_t high) {
   V result{};
   if constexpr (plain<T>) {
-    if (low <= 0 && high >= kLanes) {
-      result = __builtin_convertvector(*reinterpret_cast<packed<T> const*>(from), V);
-      if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
+    if (low <= 0) {
+      result = high >= kLanes ? unpacked<V>(from) : some<V>(from, int(high > 0 ? high : 0));
+      high = 0;
     }
   }
   for (int64_t k = low > 0 ? low : 0; k < high && k < kLanes; ++k) { result[k] = lane_t<V>(from[k]); }
   if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
 }
-// The first n lanes, each as a function says; 0 in the others.
-template <class V, class F> inline V gathered(int64_t first, int n, F f) {
-  V result{};
-  for (int k = 0; k < n; ++k) { result[k] = f(first + k, k); }
-  return result;
-}
-template <class F> inline void scattered(int64_t first, int n, F f) {
-  for (int k = 0; k < n; ++k) { f(first + k, k); }
-}
+
 // The first n lanes to neighbours in memory.
 template <class T, class V> inline void put(T* to, V v, int n) {
   if constexpr (std::is_same_v<T, bool>) { v = -v; }
   if constexpr (plain<T>) {
-    if (n == kLanes) {
-      *reinterpret_cast<packed<T>*>(to) = __builtin_convertvector(v, packed<T>);
-      return;
-    }
+    return n == kLanes ? pack(to, v) : pack_some(to, v, n);
   }
   for (int k = 0; k < n; ++k) { to[k] = T(v[k]); }
 }
-// All lanes joined, in order.
-template <class V, class F> inline auto folded(V v, F f) {
-  auto result = v[0];
-  for (int k = 1; k < kLanes; ++k) { result = f(result, v[k]); }
-  return result;
-}
+
+namespace math {
+// The larger one; NaN where either is NaN.
+template <class V> inline V maximum(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
+}  // namespace math
 
 void loops0(float const* pB, float const* pA, float* pOutput) {
   Tensor mB = make_tensor(pB, Layout<Shape<Int<16>, Int<32>, Int<3>, Int<3>>, Stride<Int<1152>, Int<9>, Int<3>, Int<1>>>{});  // (i1:16, r0:32, r1:3, r2:3)

@@ -34,6 +34,13 @@ inline vint all(int32_t x) { return x + vint{}; }
 inline vlong all(int64_t x) { return x + vlong{}; }
 inline vmask all(bool x) { return -int32_t(x) + vmask{}; }
 
+// The first `count` lanes, as a mask that selects registers of type V.
+template <class V> inline auto below(int count) {
+  auto mask = V{} == V{};
+  for (int k = 0; k < kLanes; ++k) { mask[k] = k < count ? -1 : 0; }
+  return mask;
+}
+
 // kLanes neighbours in memory, at any address an element may have.
 template <class T> struct Packed {
   typedef T type __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T)), may_alias));
@@ -48,10 +55,49 @@ template <int value, class Tile> constexpr bool steps_by() {
 }
 // Types that a register converts to and from as a whole; the others go lane by lane.
 template <class T> constexpr bool plain = std::is_arithmetic_v<T>;
+// A register of neighbours in memory, and back.
+template <class V, class T> inline V unpacked(T const* from) {
+  return __builtin_convertvector(*reinterpret_cast<packed<T> const*>(from), V);
+}
+template <class T, class V> inline void pack(T* to, V v) {
+  *reinterpret_cast<packed<T>*>(to) = __builtin_convertvector(v, packed<T>);
+}
+
+// The first `count` of kLanes neighbours in memory; 0 in the other lanes.
+template <class V, class T> inline V some(T const* from, int count) {
+#if defined(__AVX2__)
+  if constexpr (sizeof(T) == 4 && kLanes == 8) {
+    __m256i const mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    auto const raw = typename Packed<T>::type(_mm256_maskload_epi32(reinterpret_cast<int const*>(from), mask));
+    return __builtin_convertvector(raw, V);
+  }
+#endif
+  T kept[kLanes] = {};
+  for (int k = 0; k < count; ++k) { kept[k] = from[k]; }
+  return unpacked<V>(kept);
+}
+
+template <class T, class V> inline void pack_some(T* to, V v, int count) {
+#if defined(__AVX2__)
+  if constexpr (sizeof(T) == 4 && kLanes == 8) {
+    __m256i const mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    auto const raw = __builtin_convertvector(v, typename Packed<T>::type);
+    return _mm256_maskstore_epi32(reinterpret_cast<int*>(to), mask, __m256i(raw));
+  }
+#endif
+  T kept[kLanes];
+  pack(kept, v);
+  for (int k = 0; k < count; ++k) { to[k] = kept[k]; }
+}
 
 // Elements [i, i + count) of a tile as a register; the lanes beyond repeat the first.
 template <class V, class Tile> inline V load(Tile const& tile, int64_t i, int count) {
   V result{};
+  using T = stored_t<Tile>;
+  if constexpr (steps_by<1, Tile>() && plain<T>) {
+    result = below<V>(count) ? some<V>(raw_pointer_cast(tile.data()) + i, count) : all(lane_t<V>(tile(i)));
+    if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
+  }
   for (int k = 0; k < kLanes; ++k) { result[k] = lane_t<V>(tile(k < count ? i + k : i)); }
   if constexpr (std::is_same_v<stored_t<Tile>, bool>) { result = -result; }
   return result;
@@ -62,8 +108,7 @@ template <class V, class Tile> inline V load(Tile const& tile, int64_t i) {
   if constexpr (steps_by<0, Tile>()) {
     return std::is_same_v<T, bool> ? V(all(lane_t<V>(tile(0)) * 1) * -1) : V(all(lane_t<V>(tile(0))));
   } else if constexpr (steps_by<1, Tile>() && plain<T>) {
-    auto const raw = *reinterpret_cast<packed<T> const*>(raw_pointer_cast(tile.data()) + i);
-    V const result = __builtin_convertvector(raw, V);
+    V const result = unpacked<V>(raw_pointer_cast(tile.data()) + i);
     if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
   } else {
     return load<V>(tile, i, kLanes);
@@ -72,13 +117,18 @@ template <class V, class Tile> inline V load(Tile const& tile, int64_t i) {
 
 template <class Tile, class V> inline void store(Tile&& tile, int64_t i, V v, int count) {
   using T = stored_t<std::remove_reference_t<Tile>>;
-  for (int k = 0; k < count; ++k) { tile(i + k) = T(v[k]); }
+  if constexpr (steps_by<1, Tile>() && plain<T>) {
+    if constexpr (std::is_same_v<T, bool>) { v = -v; }
+    pack_some(raw_pointer_cast(tile.data()) + i, v, count);
+  } else {
+    for (int k = 0; k < count; ++k) { tile(i + k) = T(v[k]); }
+  }
 }
 template <class Tile, class V> inline void store(Tile&& tile, int64_t i, V v) {
   using T = stored_t<std::remove_reference_t<Tile>>;
   if constexpr (steps_by<1, Tile>() && plain<T>) {
     if constexpr (std::is_same_v<T, bool>) { v = -v; }
-    *reinterpret_cast<packed<T>*>(raw_pointer_cast(tile.data()) + i) = __builtin_convertvector(v, packed<T>);
+    pack(raw_pointer_cast(tile.data()) + i, v);
   } else {
     store(tile, i, v, kLanes);
   }

@@ -36,59 +36,15 @@ inline vmask all(bool x) { return -int32_t(x) + vmask{}; }
 
 template <class To, class From> inline To convert(From v) { return __builtin_convertvector(v, To); }
 
-
-// kLanes neighbours in memory, at any address an element may have.
-template <class T> struct Packed {
-  typedef T type __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T)), may_alias));
-};
-template <> struct Packed<bool> { using type = Packed<uint8_t>::type; };
-template <class T> using packed = typename Packed<T>::type;
-template <class V> using lane_t = std::remove_cv_t<std::remove_reference_t<decltype(std::declval<V&>()[0])>>;
-template <class Tile> using stored_t = std::remove_cv_t<typename Tile::value_type>;
-template <int value, class Tile> constexpr bool steps_by() {
-  using Step = std::remove_reference_t<decltype(stride<0>(std::declval<Tile>()))>;
-  return is_constant<value, std::remove_cv_t<Step>>::value;
-}
-// Types that a register converts to and from as a whole; the others go lane by lane.
-template <class T> constexpr bool plain = std::is_arithmetic_v<T>;
-
-// The lanes from `low` on and below `high`, of neighbours in memory; 0 in the others.
-template <class V, class T> inline V nearby(T const* from, int64_t low, int64_t high) {
-  V result{};
-  if constexpr (plain<T>) {
-    if (low <= 0 && high >= kLanes) {
-      result = __builtin_convertvector(*reinterpret_cast<packed<T> const*>(from), V);
-      if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
-    }
-  }
-  for (int64_t k = low > 0 ? low : 0; k < high && k < kLanes; ++k) { result[k] = lane_t<V>(from[k]); }
-  if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
-}
 // The first n lanes, each as a function says; 0 in the others.
 template <class V, class F> inline V gathered(int64_t first, int n, F f) {
   V result{};
   for (int k = 0; k < n; ++k) { result[k] = f(first + k, k); }
   return result;
 }
+
 template <class F> inline void scattered(int64_t first, int n, F f) {
   for (int k = 0; k < n; ++k) { f(first + k, k); }
-}
-// The first n lanes to neighbours in memory.
-template <class T, class V> inline void put(T* to, V v, int n) {
-  if constexpr (std::is_same_v<T, bool>) { v = -v; }
-  if constexpr (plain<T>) {
-    if (n == kLanes) {
-      *reinterpret_cast<packed<T>*>(to) = __builtin_convertvector(v, packed<T>);
-      return;
-    }
-  }
-  for (int k = 0; k < n; ++k) { to[k] = T(v[k]); }
-}
-// All lanes joined, in order.
-template <class V, class F> inline auto folded(V v, F f) {
-  auto result = v[0];
-  for (int k = 1; k < kLanes; ++k) { result = f(result, v[k]); }
-  return result;
 }
 
 void loops0(float const* pA, float* pOutput) {

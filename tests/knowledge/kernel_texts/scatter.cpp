@@ -46,7 +46,6 @@ template <class V> inline auto below(int count) {
   return mask;
 }
 
-
 // kLanes neighbours in memory, at any address an element may have.
 template <class T> struct Packed {
   typedef T type __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T)), may_alias));
@@ -61,39 +60,34 @@ template <int value, class Tile> constexpr bool steps_by() {
 }
 // Types that a register converts to and from as a whole; the others go lane by lane.
 template <class T> constexpr bool plain = std::is_arithmetic_v<T>;
+// A register of neighbours in memory, and back.
+template <class V, class T> inline V unpacked(T const* from) {
+  return __builtin_convertvector(*reinterpret_cast<packed<T> const*>(from), V);
+}
+template <class T, class V> inline void pack(T* to, V v) {
+  *reinterpret_cast<packed<T>*>(to) = __builtin_convertvector(v, packed<T>);
+}
+
+// The first `count` of kLanes neighbours in memory; 0 in the other lanes.
+template <class V, class T> inline V some(T const* from, int count) {
+  T kept[kLanes] = {};
+  for (int k = 0; k < count; ++k) { kept[k] = from[k]; }
+  return unpacked<V>(kept);
+}
 
 // The lanes from `low` on and below `high`, of neighbours in memory; 0 in the others.
 template <class V, class T> inline V nearby(T const* from, int64_t low, int64_t high) {
   V result{};
   if constexpr (plain<T>) {
-    if (low <= 0 && high >= kLanes) {
-      result = __builtin_convertvector(*reinterpret_cast<packed<T> const*>(from), V);
-      if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
+    if (low <= 0) {
+      result = high >= kLanes ? unpacked<V>(from) : some<V>(from, int(high > 0 ? high : 0));
+      high = 0;
     }
   }
   for (int64_t k = low > 0 ? low : 0; k < high && k < kLanes; ++k) { result[k] = lane_t<V>(from[k]); }
   if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
 }
-// The first n lanes, each as a function says; 0 in the others.
-template <class V, class F> inline V gathered(int64_t first, int n, F f) {
-  V result{};
-  for (int k = 0; k < n; ++k) { result[k] = f(first + k, k); }
-  return result;
-}
-template <class F> inline void scattered(int64_t first, int n, F f) {
-  for (int k = 0; k < n; ++k) { f(first + k, k); }
-}
-// The first n lanes to neighbours in memory.
-template <class T, class V> inline void put(T* to, V v, int n) {
-  if constexpr (std::is_same_v<T, bool>) { v = -v; }
-  if constexpr (plain<T>) {
-    if (n == kLanes) {
-      *reinterpret_cast<packed<T>*>(to) = __builtin_convertvector(v, packed<T>);
-      return;
-    }
-  }
-  for (int k = 0; k < n; ++k) { to[k] = T(v[k]); }
-}
+
 // All lanes joined, in order.
 template <class V, class F> inline auto folded(V v, F f) {
   auto result = v[0];
@@ -139,10 +133,10 @@ void loops0(float const* pC, int64_t const* pB, float const* pA, float* pOutput)
       int64_t const at_4 = int64_t(i1 * 4 + 3);
       vmask const v12 = narrow(rB == at_4);  // aten.scatter_add
       vfloat const v13 = v12 ? rC : all(0.0f);  // aten.scatter_add
-      s0_0q = s0_0q + (below<vfloat>(n) ? v4 : all(0.0f));
-      s0_1q = s0_1q + (below<vfloat>(n) ? v7 : all(0.0f));
-      s0_2q = s0_2q + (below<vfloat>(n) ? v10 : all(0.0f));
-      s0_3q = s0_3q + (below<vfloat>(n) ? v13 : all(0.0f));
+      s0_0q = s0_0q + (n == kLanes ? v4 : below<vfloat>(n) ? v4 : all(0.0f));
+      s0_1q = s0_1q + (n == kLanes ? v7 : below<vfloat>(n) ? v7 : all(0.0f));
+      s0_2q = s0_2q + (n == kLanes ? v10 : below<vfloat>(n) ? v10 : all(0.0f));
+      s0_3q = s0_3q + (n == kLanes ? v13 : below<vfloat>(n) ? v13 : all(0.0f));
     }
     s0_0w = s0_0w + convert<vdouble>(s0_0q);
     s0_1w = s0_1w + convert<vdouble>(s0_1q);

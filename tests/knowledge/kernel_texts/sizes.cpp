@@ -1,8 +1,8 @@
-// softmax: 3 loop nests.
-//   loops0: n0, amax over n1; 1 stored
-//   loops1: n0, sum over n1; 1 stored
-//   loops2: n0 x n1; 1 stored
-//   between them: (((floor_div((n0 * -4), 256) * -1) * 256) + ((floor_div((n0 * -4), 256) * -1) * 256)) bytes
+// softmax: 4 loop nests.
+//   loops0: 1, amax over n1; 1 stored
+//     then: n1; 1 stored
+//     then: 1, sum over n1; 1 stored
+//     then: n1; 1 stored
 // playbook plan: {"knobs": {}, "recipe": "sizes"}
 
 #include <immintrin.h>
@@ -20,10 +20,6 @@
 #include <tvm/ffi/function.h>
 
 using namespace cute;
-
-// Quotient and remainder rounded down, as indices want them.
-CUTE_HOST_DEVICE constexpr int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b && (a < 0) != (b < 0)); }
-CUTE_HOST_DEVICE constexpr int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
 
 namespace {
 
@@ -49,6 +45,84 @@ template <class V> inline auto below(int count) {
   auto mask = V{} == V{};
   for (int k = 0; k < kLanes; ++k) { mask[k] = k < count ? -1 : 0; }
   return mask;
+}
+
+// kLanes neighbours in memory, at any address an element may have.
+template <class T> struct Packed {
+  typedef T type __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T)), may_alias));
+};
+template <> struct Packed<bool> { using type = Packed<uint8_t>::type; };
+template <class T> using packed = typename Packed<T>::type;
+template <class V> using lane_t = std::remove_cv_t<std::remove_reference_t<decltype(std::declval<V&>()[0])>>;
+template <class Tile> using stored_t = std::remove_cv_t<typename Tile::value_type>;
+template <int value, class Tile> constexpr bool steps_by() {
+  using Step = std::remove_reference_t<decltype(stride<0>(std::declval<Tile>()))>;
+  return is_constant<value, std::remove_cv_t<Step>>::value;
+}
+// Types that a register converts to and from as a whole; the others go lane by lane.
+template <class T> constexpr bool plain = std::is_arithmetic_v<T>;
+// A register of neighbours in memory, and back.
+template <class V, class T> inline V unpacked(T const* from) {
+  return __builtin_convertvector(*reinterpret_cast<packed<T> const*>(from), V);
+}
+template <class T, class V> inline void pack(T* to, V v) {
+  *reinterpret_cast<packed<T>*>(to) = __builtin_convertvector(v, packed<T>);
+}
+
+// The first `count` of kLanes neighbours in memory; 0 in the other lanes.
+template <class V, class T> inline V some(T const* from, int count) {
+#if defined(__AVX2__)
+  if constexpr (sizeof(T) == 4 && kLanes == 8) {
+    __m256i const mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    auto const raw = typename Packed<T>::type(_mm256_maskload_epi32(reinterpret_cast<int const*>(from), mask));
+    return __builtin_convertvector(raw, V);
+  }
+#endif
+  T kept[kLanes] = {};
+  for (int k = 0; k < count; ++k) { kept[k] = from[k]; }
+  return unpacked<V>(kept);
+}
+
+template <class T, class V> inline void pack_some(T* to, V v, int count) {
+#if defined(__AVX2__)
+  if constexpr (sizeof(T) == 4 && kLanes == 8) {
+    __m256i const mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    auto const raw = __builtin_convertvector(v, typename Packed<T>::type);
+    return _mm256_maskstore_epi32(reinterpret_cast<int*>(to), mask, __m256i(raw));
+  }
+#endif
+  T kept[kLanes];
+  pack(kept, v);
+  for (int k = 0; k < count; ++k) { to[k] = kept[k]; }
+}
+
+// The lanes from `low` on and below `high`, of neighbours in memory; 0 in the others.
+template <class V, class T> inline V nearby(T const* from, int64_t low, int64_t high) {
+  V result{};
+  if constexpr (plain<T>) {
+    if (low <= 0) {
+      result = high >= kLanes ? unpacked<V>(from) : some<V>(from, int(high > 0 ? high : 0));
+      high = 0;
+    }
+  }
+  for (int64_t k = low > 0 ? low : 0; k < high && k < kLanes; ++k) { result[k] = lane_t<V>(from[k]); }
+  if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
+}
+
+// The first n lanes to neighbours in memory.
+template <class T, class V> inline void put(T* to, V v, int n) {
+  if constexpr (std::is_same_v<T, bool>) { v = -v; }
+  if constexpr (plain<T>) {
+    return n == kLanes ? pack(to, v) : pack_some(to, v, n);
+  }
+  for (int k = 0; k < n; ++k) { to[k] = T(v[k]); }
+}
+
+// All lanes joined, in order.
+template <class V, class F> inline auto folded(V v, F f) {
+  auto result = v[0];
+  for (int k = 1; k < kLanes; ++k) { result = f(result, v[k]); }
+  return result;
 }
 
 namespace math {
@@ -107,135 +181,68 @@ inline vfloat exp(vfloat x) {
 }
 }  // namespace math
 
-
-// kLanes neighbours in memory, at any address an element may have.
-template <class T> struct Packed {
-  typedef T type __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T)), may_alias));
-};
-template <> struct Packed<bool> { using type = Packed<uint8_t>::type; };
-template <class T> using packed = typename Packed<T>::type;
-template <class V> using lane_t = std::remove_cv_t<std::remove_reference_t<decltype(std::declval<V&>()[0])>>;
-template <class Tile> using stored_t = std::remove_cv_t<typename Tile::value_type>;
-template <int value, class Tile> constexpr bool steps_by() {
-  using Step = std::remove_reference_t<decltype(stride<0>(std::declval<Tile>()))>;
-  return is_constant<value, std::remove_cv_t<Step>>::value;
-}
-// Types that a register converts to and from as a whole; the others go lane by lane.
-template <class T> constexpr bool plain = std::is_arithmetic_v<T>;
-
-// The lanes from `low` on and below `high`, of neighbours in memory; 0 in the others.
-template <class V, class T> inline V nearby(T const* from, int64_t low, int64_t high) {
-  V result{};
-  if constexpr (plain<T>) {
-    if (low <= 0 && high >= kLanes) {
-      result = __builtin_convertvector(*reinterpret_cast<packed<T> const*>(from), V);
-      if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
-    }
-  }
-  for (int64_t k = low > 0 ? low : 0; k < high && k < kLanes; ++k) { result[k] = lane_t<V>(from[k]); }
-  if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
-}
-// The first n lanes, each as a function says; 0 in the others.
-template <class V, class F> inline V gathered(int64_t first, int n, F f) {
-  V result{};
-  for (int k = 0; k < n; ++k) { result[k] = f(first + k, k); }
-  return result;
-}
-template <class F> inline void scattered(int64_t first, int n, F f) {
-  for (int k = 0; k < n; ++k) { f(first + k, k); }
-}
-// The first n lanes to neighbours in memory.
-template <class T, class V> inline void put(T* to, V v, int n) {
-  if constexpr (std::is_same_v<T, bool>) { v = -v; }
-  if constexpr (plain<T>) {
-    if (n == kLanes) {
-      *reinterpret_cast<packed<T>*>(to) = __builtin_convertvector(v, packed<T>);
-      return;
-    }
-  }
-  for (int k = 0; k < n; ++k) { to[k] = T(v[k]); }
-}
-// All lanes joined, in order.
-template <class V, class F> inline auto folded(V v, F f) {
-  auto result = v[0];
-  for (int k = 1; k < kLanes; ++k) { result = f(result, v[k]); }
-  return result;
-}
-
-void loops0(float const* pA, float* pBetween2, int64_t n0, int64_t n1) {
-  Tensor mA = make_tensor(pA, make_layout(make_shape(int64_t(n0), int64_t(n1)), make_stride(int64_t(n1), Int<1>{})));  // (i0:n0, r0:n1)
-  Tensor mBetween2 = make_tensor(pBetween2, make_layout(make_shape(int64_t(n0)), make_stride(Int<1>{})));  // (i0:n0)
+void loops0(float const* pA, float* pOutput, int64_t n0, int64_t n1) {
   #pragma omp parallel for schedule(static)
-  for (int64_t t = 0; t < n0; ++t) {
-    int64_t const i0 = t;
-    vfloat s0w = all((-float(INFINITY)));
-    for (int64_t r0 = 0; r0 < n1; r0 += kLanes) {
-      [[maybe_unused]] int const n = int(std::min<int64_t>(kLanes, n1 - r0));
-      vfloat const rA = nearby<vfloat>(&mA(i0, r0), 0, n);
-      s0w = math::maximum(s0w, (below<vfloat>(n) ? rA : all((-float(INFINITY)))));
-    }
-    float const s0 = float(folded(s0w, [](auto a, auto b) { return math::maximum(a, b); }));
-    mBetween2(i0) = float(s0);
-  }
-}
-
-void loops1(float const* pBetween2, float const* pA, float* pBetween3, int64_t n0, int64_t n1) {
-  Tensor mBetween2 = make_tensor(pBetween2, make_layout(make_shape(int64_t(n0)), make_stride(Int<1>{})));  // (i0:n0)
-  Tensor mA = make_tensor(pA, make_layout(make_shape(int64_t(n0), int64_t(n1)), make_stride(int64_t(n1), Int<1>{})));  // (i0:n0, r0:n1)
-  Tensor mBetween3 = make_tensor(pBetween3, make_layout(make_shape(int64_t(n0)), make_stride(Int<1>{})));  // (i0:n0)
-  #pragma omp parallel for schedule(static)
-  for (int64_t t = 0; t < n0; ++t) {
-    int64_t const i0 = t;
-    vdouble s0w = all(0.0);
-    for (int64_t block = 0; block < n1; block += 4096) {
-      vfloat s0q = all(0.0f);
-      for (int64_t r0 = block; r0 < std::min<int64_t>(block + 4096, n1); r0 += kLanes) {
+  for (int64_t task = 0; task < n0; ++task) {
+    int64_t const b0 = task;
+    alignas(64) float ownBetween3[1];
+    float* const pBetween3 = ownBetween3;
+    alignas(64) float ownBetween1[n1];
+    float* const pBetween1 = ownBetween1;
+    alignas(64) float ownBetween4[1];
+    float* const pBetween4 = ownBetween4;
+    Tensor mA = make_tensor(pA, make_layout(make_shape(int64_t(n0), int64_t(n1)), make_stride(int64_t(n1), Int<1>{})));  // (b0:n0, r0:n1)
+    Tensor mBetween3 = make_tensor(pBetween3, Layout<_1, _1>{});  // ()
+    Tensor mA_2 = make_tensor(pA, make_layout(make_shape(int64_t(n0), int64_t(n1)), make_stride(int64_t(n1), Int<1>{})));  // (b0:n0, i1:n1)
+    Tensor mBetween1 = make_tensor(pBetween1, make_layout(make_shape(int64_t(n1)), make_stride(Int<1>{})));  // (i1:n1)
+    Tensor mBetween1_2 = make_tensor(pBetween1, make_layout(make_shape(int64_t(n1)), make_stride(Int<1>{})));  // (r0:n1)
+    Tensor mBetween4 = make_tensor(pBetween4, Layout<_1, _1>{});  // ()
+    Tensor mOutput = make_tensor(pOutput, make_layout(make_shape(int64_t(n0), int64_t(n1)), make_stride(int64_t(n1), Int<1>{})));  // (b0:n0, i1:n1)
+    {
+      vfloat s0w = all((-float(INFINITY)));
+      for (int64_t r0 = 0; r0 < n1; r0 += kLanes) {
         [[maybe_unused]] int const n = int(std::min<int64_t>(kLanes, n1 - r0));
-        float const rBetween2 = mBetween2(i0);
-        vfloat const rA = nearby<vfloat>(&mA(i0, r0), 0, n);
-        vfloat const v2 = rA - rBetween2;  // aten.softmax.int
-        vfloat const v3 = math::exp(v2);  // aten.softmax.int
-        s0q = s0q + (below<vfloat>(n) ? v3 : all(0.0f));
+        vfloat const rA = nearby<vfloat>(&mA(b0, r0), 0, n);
+        s0w = math::maximum(s0w, (n == kLanes ? rA : below<vfloat>(n) ? rA : all((-float(INFINITY)))));
       }
-      s0w = s0w + convert<vdouble>(s0q);
+      float const s0 = float(folded(s0w, [](auto a, auto b) { return math::maximum(a, b); }));
+      mBetween3(0) = float(s0);
     }
-    float const s0 = float(folded(s0w, [](auto a, auto b) { return a + b; }));
-    mBetween3(i0) = float(s0);
+    {
+      for (int64_t i1 = 0; i1 < n1; i1 += kLanes) {
+        int const n = int(std::min<int64_t>(kLanes, n1 - i1));
+        float const rBetween3 = mBetween3(0);
+        vfloat const rA = nearby<vfloat>(&mA_2(b0, i1), 0, n);
+        vfloat const v2 = rA - rBetween3;  // aten.softmax.int
+        vfloat const v3 = math::exp(v2);  // aten.softmax.int
+        put(&mBetween1(i1), v3, n);
+      }
+    }
+    {
+      vdouble s0w = all(0.0);
+      for (int64_t block = 0; block < n1; block += 4096) {
+        vfloat s0q = all(0.0f);
+        for (int64_t r0 = block; r0 < std::min<int64_t>(block + 4096, n1); r0 += kLanes) {
+          [[maybe_unused]] int const n = int(std::min<int64_t>(kLanes, n1 - r0));
+          vfloat const rBetween1 = nearby<vfloat>(&mBetween1_2(r0), 0, n);
+          s0q = s0q + (n == kLanes ? rBetween1 : below<vfloat>(n) ? rBetween1 : all(0.0f));
+        }
+        s0w = s0w + convert<vdouble>(s0q);
+      }
+      float const s0 = float(folded(s0w, [](auto a, auto b) { return a + b; }));
+      mBetween4(0) = float(s0);
+    }
+    {
+      for (int64_t i1 = 0; i1 < n1; i1 += kLanes) {
+        int const n = int(std::min<int64_t>(kLanes, n1 - i1));
+        float const rBetween4 = mBetween4(0);
+        vfloat const rBetween1 = nearby<vfloat>(&mBetween1(i1), 0, n);
+        vfloat const v2 = rBetween1 / rBetween4;  // aten.softmax.int
+        put(&mOutput(b0, i1), v2, n);
+      }
+    }
   }
 }
-
-void loops2(float const* pBetween3, float const* pBetween2, float const* pA, float* pOutput, int64_t n0, int64_t n1) {
-  Tensor mBetween3 = make_tensor(pBetween3, make_layout(make_shape(int64_t(n0)), make_stride(Int<1>{})));  // (i0:n0)
-  Tensor mBetween2 = make_tensor(pBetween2, make_layout(make_shape(int64_t(n0)), make_stride(Int<1>{})));  // (i0:n0)
-  Tensor mA = make_tensor(pA, make_layout(make_shape(int64_t(n0), int64_t(n1)), make_stride(int64_t(n1), Int<1>{})));  // (i0:n0, i1:n1)
-  Tensor mOutput = make_tensor(pOutput, make_layout(make_shape(int64_t(n0), int64_t(n1)), make_stride(int64_t(n1), Int<1>{})));  // (i0:n0, i1:n1)
-  #pragma omp parallel for schedule(static)
-  for (int64_t t = 0; t < (n0 * (floor_div((n1 * -1), 4096) * -1)); ++t) {
-    int64_t const i0 = t / (floor_div((n1 * -1), 4096) * -1);
-    int64_t const last = std::min<int64_t>(t % (floor_div((n1 * -1), 4096) * -1) * 4096 + 4096, n1);
-    for (int64_t i1 = t % (floor_div((n1 * -1), 4096) * -1) * 4096; i1 < last; i1 += kLanes) {
-      int const n = int(std::min<int64_t>(kLanes, n1 - i1));
-      float const rBetween3 = mBetween3(i0);
-      float const rBetween2 = mBetween2(i0);
-      vfloat const rA = nearby<vfloat>(&mA(i0, i1), 0, n);
-      vfloat const v3 = rA - rBetween2;  // aten.softmax.int
-      vfloat const v4 = math::exp(v3);  // aten.softmax.int
-      vfloat const v5 = v4 / rBetween3;  // aten.softmax.int
-      put(&mOutput(i0, i1), v5, n);
-    }
-  }
-}
-
-// Memory for what passes between kernels.
-struct Arena {
-  char* const memory;
-  Arena(size_t bytes, DLDevice) : memory(static_cast<char*>(std::aligned_alloc(256, bytes))) {
-    if (memory == nullptr) { TVM_FFI_THROW(RuntimeError) << "no memory for what passes between kernels"; }
-  }
-  Arena(Arena const&) = delete;
-  ~Arena() { std::free(memory); }
-  char* start() const { return memory; }
-};
 
 // attention: 12 lines
 }  // namespace
@@ -248,11 +255,6 @@ void run(tvm::ffi::TensorView a, tvm::ffi::TensorView output) {
 
   float const* const pA = static_cast<float const*>(a.data_ptr());
   float* const pOutput = static_cast<float*>(output.data_ptr());
-  Arena const arena((((floor_div((n0 * -4), 256) * -1) * 256) + ((floor_div((n0 * -4), 256) * -1) * 256)), a.device());
-  float* const pBetween2 = reinterpret_cast<float*>(arena.start() + 0);
-  float* const pBetween3 = reinterpret_cast<float*>(arena.start() + ((floor_div((n0 * -4), 256) * -1) * 256));
-  loops0(pA, pBetween2, n0, n1);
-  loops1(pBetween2, pA, pBetween3, n0, n1);
-  loops2(pBetween3, pBetween2, pA, pOutput, n0, n1);
+  loops0(pA, pOutput, n0, n1);
 }
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

@@ -23,7 +23,6 @@ from knowledge.compiler.problem import Device, Problem
 from knowledge.compiler.schedule.attention import text
 from knowledge.compiler.schedule.attention.match import SCORE, Attention
 from knowledge.compiler.schedule.cpu_moves import lanes_for
-from knowledge.compiler.schedule.loops import cpu
 from knowledge.compiler.schedule.loops.cpu import LaneStatements
 
 TYPE = "float32"
@@ -105,9 +104,7 @@ def _memory(form: Attention, plan: Plan) -> Iterator[str]:
 
 def _lanes(score: str, lanes: int) -> str:
     """Registers, with what a score calls."""
-    found = helpers(f"{score} math::exp(all(", "", lanes)
-    access = cpu.needs_lanes(lanes) if "nearby<" in score or "gathered<" in score else ""
-    return LANES.substitute(helpers=found.strip("\n") + access)
+    return LANES.substitute(helpers=helpers(f"{score} math::exp(all(", "", lanes).strip("\n"))
 
 
 def _knobs(plan: Plan) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from knowledge.compiler.emit import source_text
-from knowledge.compiler.emit.cpu_functions import ACCESS, helpers
-from knowledge.compiler.emit.elements import ELEMENT_TYPES, LANE_TYPES, REDUCERS, STORED_TYPES, literal
+from knowledge.compiler.emit.cpu_functions import helpers
+from knowledge.compiler.emit.elements import ELEMENT_TYPES, LANE_TYPES, REDUCERS, STORED_TYPES, WIDE, literal
 from knowledge.compiler.emit.source_text import decoded, indented
 from knowledge.compiler.emit.spelling import Statements, Views, spelled, within
 from knowledge.compiler.ir.cost import WORTH_THREADS
@@ -20,10 +20,10 @@ from knowledge.compiler.ir.dtypes import computed_in, is_float
 from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.index import Axis, Data
 from knowledge.compiler.ir.nodes import Element, Values, elements, neutral, reads
+from knowledge.compiler.ir.sizes import Size
 from knowledge.compiler.passes.loops import Nest, Place, Total, count, indices_of, jammed
 from knowledge.compiler.plan import Plan
 from knowledge.compiler.problem import Device
-from knowledge.compiler.schedule.cpu_moves import lanes_for
 from knowledge.compiler.schedule.loops import sorting
 
 # Additions in one type before their sum goes on in a wider one.
@@ -33,6 +33,8 @@ TASK = 4096
 # A register that is filled element by element, in loads.
 SCATTERED = 6
 JAM = (6, 4, 3, 2)
+# What a step on 8-byte elements costs more in two registers than in one, in steps that a full register saves.
+WIDE_COST = 6
 
 
 @dataclass(frozen=True)
@@ -55,18 +57,28 @@ class LaneStatements(Statements):
     def register(self, node: Element, kind: str) -> str:
         """Neighbours at once, anything else lane by lane."""
         assert self.lane is not None
-        near = self._neighbours(node, kind) if node.kind == "read" else None
+        near = self._neighbours(node, kind) if node.kind == "read" else self._inside(node)
         if near:
             return near
         text = self.single(node, lambda each: self.emitter.name(each) + ("[k]" if id(each) in self.varying else ""))
         text = f"-int32_t({text})" if node.dtype == "bool" else text
         return f"gathered<{kind}>({self.lane.name}, n, [&](int64_t {self.lane.name}, int k) {{ return {text}; }})"
 
+    def _inside(self, node: Element) -> str | None:
+        """Whether an index is within its extent, for all lanes at once, where each is as far from the one before."""
+        index = node.indices[0]
+        if node.kind != "within" or any(isinstance(atom, Data) for atom in index.atoms()):
+            return None
+        times = index.times(self.lane) if self.lane else None
+        if times is None or isinstance(node.extent, Size) or max(node.extent, *map(abs, index.bounds)) >= 1 << 30:
+            return None
+        return f"inside(int32_t({spelled(index, self.emitter.name)}), {times}, {node.extent})"
+
     def _neighbours(self, node: Element, kind: str) -> str | None:
         """One load, where the lanes are neighbours in memory and at most one guard, of step 1, looks at the lane."""
         lane, address = self.lane, self.nest.address(node)
         assert lane is not None
-        if address.times(lane) != 1 or any(isinstance(atom, Data) for atom in address.atoms()):
+        if not _neighbours(self.nest, node, lane, self.varying):
             return None
         low, high, fixed = "0", "n", []
         for index, extent in self.nest.guards(node):
@@ -83,19 +95,39 @@ class LaneStatements(Statements):
 
 
 def lanes_of(nests: Iterable[Nest], device: Device) -> int:
-    """Lanes that the registers of some kernels in one file have."""
-    return lanes_for((node for nest in nests for node in elements(*nest.bodies)), device.simd_floats)
+    """Lanes that the registers of some kernels in one file have: 1 where none has registers.
+
+    Half of what floats would have, where 8-byte elements are more than a small share: comparisons and choices of them
+    are done lane by lane in two registers.
+    """
+    narrow = wide = 0
+    for nest in nests:
+        along = lane(nest, device.simd_floats)
+        varying = nest.varying(along) if along else frozenset()
+        found = [node for node in elements(*nest.bodies) if id(node) in varying]
+        eight = sum(any(each.dtype in WIDE for each in (node, *node.args)) for node in found)
+        steps = count(nest.axes) * max(count(nest.reduced), 1)
+        wide, narrow = wide + steps * eight, narrow + steps * (len(found) - eight)
+    if not narrow + wide:
+        return 1
+    return device.simd_floats // 2 if wide * WIDE_COST > narrow else device.simd_floats
+
+
+def lane(nest: Nest, lanes: int) -> Axis | None:
+    """The loop with the cheapest loads a lane."""
+    if lanes < 2 or nest.sorts:
+        return None
+    return min(_candidates(nest), key=lambda axis: cost(nest, axis, lanes))
 
 
 def chosen(nest: Nest, graph: Values, lanes: int) -> Choice:
-    """The loop with the cheapest loads a lane, and the jammed loop beside it."""
-    several = lanes > 1 and not nest.sorts
-    lane = min(_candidates(nest), key=lambda axis: _cost(nest, axis, lanes)) if several else None
-    if lane is not None and lane in nest.reduced:
-        order = (*(axis for axis in nest.reduced if axis != lane), lane)
+    """The loop that registers lie along, and the jammed loop beside it."""
+    along = lane(nest, lanes)
+    if along is not None and along in nest.reduced:
+        order = (*(axis for axis in nest.reduced if axis != along), along)
         nest = replace(nest, reduced=order)
-    axis, times = _jam(nest, lane)
-    return Choice(jammed(nest, graph, axis, times) if axis else nest, lane, lanes if lane else 1)
+    axis, times = _jam(nest, along)
+    return Choice(jammed(nest, graph, axis, times) if axis else nest, along, lanes if along else 1)
 
 
 def _candidates(nest: Nest) -> list[Axis | None]:
@@ -103,7 +135,14 @@ def _candidates(nest: Nest) -> list[Axis | None]:
     return [*found, *nest.reduced]
 
 
-def _cost(nest: Nest, lane: Axis | None, lanes: int) -> float:
+def _neighbours(nest: Nest, read: Element, lane: Axis, varying: frozenset[int]) -> bool:
+    """Whether one step of the lane's loop is one element on: what is computed of the place stays the same."""
+    address = nest.address(read)
+    moved = any(isinstance(atom, Data) and id(atom.value) in varying for atom in address.atoms())
+    return address.times(lane) == 1 and not moved
+
+
+def cost(nest: Nest, lane: Axis | None, lanes: int) -> float:
     """Loads, stores and index arithmetic an element."""
     if lane is None or lane.extent < 2:
         return 2.0 + sum(1 for _ in indices_of(nest))
@@ -111,14 +150,14 @@ def _cost(nest: Nest, lane: Axis | None, lanes: int) -> float:
     for node in elements(*nest.bodies):
         if not isinstance(node, Element) or node.kind == "total" or id(node) not in varying:
             continue
-        near = node.kind == "read" and nest.address(node).times(lane) == 1
+        near = node.kind == "read" and _neighbours(nest, node, lane, varying)
         guarded = node.kind == "read" and any(index.uses(lane) for index, _ in nest.guards(node))
         total += (1.5 if guarded else 1.0) if near else SCATTERED
     if lane in nest.axes:
         total += sum(1.0 if store.address.times(lane) == 1 else SCATTERED for store in nest.stores)
     else:
         total += len(nest.totals) * SCATTERED * lanes / max(count(nest.reduced), 1)
-    return total / min(lane.extent, lanes)
+    return total * -(-lane.extent // lanes) / lane.extent
 
 
 def _jam(nest: Nest, lane: Axis | None) -> tuple[Axis | None, int]:
@@ -303,7 +342,7 @@ class KernelText:
             text = self.statements.emitter.value(total.body, lane is not None)
             if ragged:
                 none = self._begin(total, total.dtype, True)
-                text = f"(below<{LANE_TYPES[total.dtype]}>(n) ? {text} : {none})"
+                text = f"(n == kLanes ? {text} : below<{LANE_TYPES[total.dtype]}>(n) ? {text} : {none})"
             into = f"{total.name}q" if blocked(total) else f"{total.name}w"
             lines.append(f"{into} = {joined(total, into, text)};")
         self.statements.emitter.names = known  # what the loop declares ends with it
@@ -396,53 +435,6 @@ class KernelText:
                 f"scattered({lane.name}, n, [&](int64_t {lane.name}, int k) {{ "
                 f"{place} = {held}; }});"
             )  # fmt: skip
-
-
-HELPERS = """
-// The lanes from `low` on and below `high`, of neighbours in memory; 0 in the others.
-template <class V, class T> inline V nearby(T const* from, int64_t low, int64_t high) {
-  V result{};
-  if constexpr (plain<T>) {
-    if (low <= 0 && high >= kLanes) {
-      result = __builtin_convertvector(*reinterpret_cast<packed<T> const*>(from), V);
-      if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
-    }
-  }
-  for (int64_t k = low > 0 ? low : 0; k < high && k < kLanes; ++k) { result[k] = lane_t<V>(from[k]); }
-  if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
-}
-// The first n lanes, each as a function says; 0 in the others.
-template <class V, class F> inline V gathered(int64_t first, int n, F f) {
-  V result{};
-  for (int k = 0; k < n; ++k) { result[k] = f(first + k, k); }
-  return result;
-}
-template <class F> inline void scattered(int64_t first, int n, F f) {
-  for (int k = 0; k < n; ++k) { f(first + k, k); }
-}
-// The first n lanes to neighbours in memory.
-template <class T, class V> inline void put(T* to, V v, int n) {
-  if constexpr (std::is_same_v<T, bool>) { v = -v; }
-  if constexpr (plain<T>) {
-    if (n == kLanes) {
-      *reinterpret_cast<packed<T>*>(to) = __builtin_convertvector(v, packed<T>);
-      return;
-    }
-  }
-  for (int k = 0; k < n; ++k) { to[k] = T(v[k]); }
-}
-// All lanes joined, in order.
-template <class V, class F> inline auto folded(V v, F f) {
-  auto result = v[0];
-  for (int k = 1; k < kLanes; ++k) { result = f(result, v[k]); }
-  return result;
-}
-"""
-
-
-def needs_lanes(lanes: int) -> str:
-    """The helpers for registers."""
-    return ACCESS["Packed"] + HELPERS if lanes > 1 else ""
 
 
 ARENA = """

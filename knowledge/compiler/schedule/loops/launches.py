@@ -20,6 +20,7 @@ from knowledge.compiler.schedule.loops import cuda
 from knowledge.compiler.schedule.loops.cuda_contract import ContractText
 from knowledge.compiler.schedule.loops.cuda_sorting import LongSortText
 from knowledge.compiler.schedule.loops.held import Rows
+from knowledge.compiler.schedule.loops.placewise import Places
 from knowledge.compiler.schedule.loops.stepped import Loop
 
 Part = cuda.KernelText | ContractText
@@ -37,7 +38,8 @@ class Launch:
     """Kernels by their numbers, in their order; `alone`: one block does all of them.
 
     `kept` are the tensors that nobody else needs, by name: they lie in that block's shared memory, or in registers of
-    those who hold the `rows`. `loop` is a loop over time that repeats them.
+    those who hold the `rows`. `loop` is a loop over time that repeats them, `places` those of a processor where one
+    thread does all of them.
     """
 
     numbers: tuple[int, ...]
@@ -45,6 +47,7 @@ class Launch:
     kept: frozenset[str] = frozenset()
     loop: Loop | None = None
     rows: Rows | None = None
+    places: Places | None = None
 
 
 def launches(parts: Sequence[Part], meet: Callable[[Tensor, Tensor], bool], held: Sequence[Rows] = ()) -> list[Launch]:

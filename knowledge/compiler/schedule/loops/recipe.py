@@ -13,13 +13,14 @@ from knowledge.compiler.emit.elements import STORED_TYPES
 from knowledge.compiler.emit.float8 import with_float8
 from knowledge.compiler.emit.source_text import SCALAR_TYPES, identifiers, tensor_names
 from knowledge.compiler.emit.spelling import Views
+from knowledge.compiler.ir.cost import WORTH_CACHE
 from knowledge.compiler.ir.dtypes import BYTES
 from knowledge.compiler.ir.expressions import UnwritableError
 from knowledge.compiler.ir.kept import kept
 from knowledge.compiler.ir.nodes import Element, Values, elements
 from knowledge.compiler.ir.sizes import FLOOR, Size
 from knowledge.compiler.ir.verify import verify
-from knowledge.compiler.lower.lowering import base_name
+from knowledge.compiler.lower.lowering import Lowered, base_name
 from knowledge.compiler.passes.chunking import chunked
 from knowledge.compiler.passes.fusion import Fused, allocated, fused
 from knowledge.compiler.passes.loops import Nest, count
@@ -27,7 +28,7 @@ from knowledge.compiler.passes.pooling import pooled
 from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import PRODUCTS, Decline, Move, Plan
 from knowledge.compiler.problem import Problem, Scalar, Tensor
-from knowledge.compiler.schedule.loops import cpu, cuda, sorting, stepped
+from knowledge.compiler.schedule.loops import cpu, cuda, placewise, sorting, stepped
 from knowledge.compiler.schedule.loops import cpu as cpu_source
 from knowledge.compiler.schedule.loops import launches as launching
 from knowledge.compiler.schedule.loops.contraction import Contraction
@@ -39,6 +40,7 @@ from knowledge.compiler.schedule.loops.cuda_held import HeldText
 from knowledge.compiler.schedule.loops.cuda_sorting import LongSortText
 from knowledge.compiler.schedule.loops.held import Finder, Rows
 from knowledge.compiler.schedule.loops.launches import Launch, Part
+from knowledge.compiler.schedule.loops.placewise import Places
 from knowledge.compiler.schedule.loops.stepped import Loop, laid_out
 
 CHUNK = "chunk"
@@ -54,6 +56,7 @@ class Compiled:
     nests: tuple[Nest, ...]
     loops: tuple[Loop, ...] = ()
     rows: tuple[Rows, ...] = ()
+    groups: tuple[Places, ...] = ()
 
 
 def compiled(problem: Problem, chunk: int = 0) -> Compiled:
@@ -72,18 +75,23 @@ def _compiled(problem: Problem, chunk: int) -> Compiled:
     made = fused(problem, lowered)
     if problem.on_gpu:
         made = pooled(made, lowered.graph, {each.name for each in problem.outputs})
-    nests, loops = laid_out(made, lowered.graph, problem.on_gpu)
+    device = None if problem.on_gpu or problem.others else problem.device
+    nests, loops, groups = laid_out(made, lowered.graph, problem.on_gpu, device)
+    if device is not None and len(nests) > 1 and (again := _in_the_cache(problem, lowered, made, groups)) is not None:
+        made, nests, loops, groups = again
     for nest in nests:
         if nest.sorts:
             sorting.check(nest)
         if nest.stepped and problem.on_gpu and sorting.long(nest):
             raise UnwritableError("a sort of more than a block's elements in a loop over steps")
     rows = _held(problem, lowered.graph, nests)
-    if rows:
-        kept = frozenset[str]().union(*(each.kept for each in rows))
+    shared: tuple[Rows | Places, ...] = (*rows, *groups)
+    if shared:
+        together = [each.numbers for each in shared]
+        kept = frozenset[str]().union(*(each.kept for each in shared))
         returned = {each.name for each in problem.outputs}
-        made = allocated(made.kernels, returned, [each.numbers for each in rows], kept)
-    return Compiled(lowered.graph, made, nests, loops, rows)
+        made = allocated(made.kernels, returned, together, kept)
+    return Compiled(lowered.graph, made, nests, loops, rows, groups)
 
 
 def _held(problem: Problem, graph: Values, nests: tuple[Nest, ...]) -> tuple[Rows, ...]:
@@ -93,6 +101,23 @@ def _held(problem: Problem, graph: Values, nests: tuple[Nest, ...]) -> tuple[Row
     alone = [at for at, nest in enumerate(nests) if matches(problem, nest, graph)]
     returned = {each.name for each in problem.outputs}
     return Finder(nests, graph, returned, alone, problem.device).all()
+
+
+def _in_the_cache(
+    problem: Problem, lowered: Lowered, before: Fused, groups: tuple[Places, ...]
+) -> tuple[Fused, tuple[Nest, ...], tuple[Loop, ...], tuple[Places, ...]] | None:
+    """The same with more in memory instead of computed again, where all of that is in threads' own."""
+    made = fused(problem, lowered, WORTH_CACHE)
+    if len(made.between) == len(before.between):
+        return None
+    nests, loops, new = laid_out(made, lowered.graph, False, problem.device)
+    return (made, nests, loops, new) if _shared(made, new) <= _shared(before, groups) else None
+
+
+def _shared(made: Fused, groups: tuple[Places, ...]) -> int:
+    """Bytes of what passes between kernels and is no thread's own."""
+    own = frozenset[str]().union(*(each.kept for each in groups))
+    return sum(each.numel * BYTES[each.dtype] for each in made.between if each.name not in own)
 
 
 class LoopsRecipe:
@@ -122,10 +147,18 @@ class LoopsRecipe:
         return (*moves, swept)
 
     def nbytes(self, problem: Problem) -> int:
-        """What the kernels read and write, each tensor once a kernel."""
+        """What the kernels read and write, each tensor once a kernel, or once for those that go place by place."""
         file = File(problem, Plan(self.name))
-        tensors = (each for nest in file.made.nests for each, _ in file.tensors([nest]))
-        return sum(each.numel * BYTES[each.dtype] for each in tensors)
+        groups = {each.numbers[0]: each for each in file.made.groups}
+        later = {number for each in groups.values() for number in each.numbers[1:]}
+        total = 0
+        for number in range(len(file.made.nests)):
+            group = groups.get(number)
+            own = group.kept if group else ()
+            nests = [file.made.nests[at] for at in (group.numbers if group else (number,))]
+            tensors = [each for each, _ in file.tensors(nests) if each.name not in own]
+            total += 0 if number in later else sum(each.numel * BYTES[each.dtype] for each in tensors)
+        return total
 
     def render(self, problem: Problem, plan: Plan) -> str:
         """The kernel's source."""
@@ -177,7 +210,7 @@ class File:
         self.problem = problem
         self.plan = plan
         self.made = compiled(problem, int(plan.knobs.get(CHUNK, 0)))
-        between = self.made.fused.between
+        between = (*self.made.fused.between, *(own for each in self.made.groups for own in each.own))
         self.names = identifiers([*(each.name for each in problem.arguments), *(each.name for each in between)])
         self.stems = tensor_names(self.names)
         self.sizes = tuple(source_text.sizes_of(problem))
@@ -268,12 +301,13 @@ class File:
             if same == number
         ]
         names = source_text.argument_names(self.problem)
+        given = [self._arguments([self.made.nests[at] for at in each.numbers], each.kept) for _, each in units]
         calls = [
-            f"loops{self.launches[same].numbers[0]}({self._arguments([self.made.nests[at] for at in each.numbers])});"
-            for same, each in units
+            f"loops{self.launches[same].numbers[0]}({arguments});"
+            for (same, _), arguments in zip(units, given, strict=True)
         ]
         entry = source_text.entry(self.problem, names, [*self._pointers(), *calls])
-        code = cpu_source.needs_lanes(lanes) + "\n" + "\n\n".join(functions) + "\n"
+        code = "\n\n".join(functions) + "\n"
         return cpu_source.source(self._comment(), self.plan, code, entry, lanes)
 
     def _on_the_processor(self, number: int, launch: Launch, stems: Mapping[str, str]) -> str:
@@ -282,9 +316,11 @@ class File:
         choices = [cpu.chosen(nest, self.made.graph, self.lanes) for nest in nests]
         views = Views(stems)
         parts = [cpu.KernelText(name, each, stems, self.scalars, device, views) for each in choices]
-        parameters = self._parameters(nests, stems)
+        parameters = self._parameters(nests, stems, launch.kept)
         if launch.loop:
             return stepped.on_a_processor(parts, launch.loop, parameters, device)
+        if launch.places:
+            return placewise.function(parts, launch.places, parameters, device)
         return "\n".join(parts[0].lines(parameters))
 
     @cached_property
@@ -302,9 +338,11 @@ class File:
         return self._with_loops([launching.keeping(each, self._own(each)) if each.alone else each for each in found])
 
     def _with_loops(self, launches: list[Launch]) -> list[Launch]:
-        """With the kernels of each loop over time together."""
+        """With the kernels of each loop over time together, and those that threads do place by place."""
         loops = {loop.numbers[0]: Launch(loop.numbers, loop=loop) for loop in self.made.loops}
-        later = {number for loop in self.made.loops for number in loop.numbers[1:]}
+        for each in self.made.groups:
+            loops[each.numbers[0]] = Launch(each.numbers, kept=each.kept, places=each)
+        later = {number for each in loops.values() for number in each.numbers[1:]}
         return [loops.get(each.numbers[0], each) for each in launches if each.numbers[0] not in later]
 
     def _own(self, launch: Launch) -> list[Tensor]:

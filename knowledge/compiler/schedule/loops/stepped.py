@@ -21,6 +21,7 @@ from knowledge.compiler.passes.loops import Nest, count, nest_of
 from knowledge.compiler.passes.stepping import in_loop
 from knowledge.compiler.problem import Device
 from knowledge.compiler.schedule.loops import cpu, cuda
+from knowledge.compiler.schedule.loops.placewise import Places, grouped
 
 LEAST = {False: 16, True: 128}
 """Elements of a kernel that occupy a thread's registers, or a block of a GPU."""
@@ -41,19 +42,26 @@ class Loop:
     apart: tuple[Axis, ...]
 
 
-def laid_out(fused: Fused, graph: Values, on_gpu: bool) -> tuple[tuple[Nest, ...], tuple[Loop, ...]]:
-    """The kernels as loop nests, and which of them are loops over time."""
+def laid_out(
+    fused: Fused, graph: Values, on_gpu: bool, device: Device | None = None
+) -> tuple[tuple[Nest, ...], tuple[Loop, ...], tuple[Places, ...]]:
+    """The kernels as loop nests, which are loops over time, and on a processor which are done place by place."""
     nests: list[Nest] = []
     loops: list[Loop] = []
+    groups: list[Places] = []
     kernels = fused.kernels
     for (first, last), kernel in zip(spanning(kernels), kernels, strict=True):
         if not in_loop(kernel) or kernel.stepped is None:
-            nests.append(nest_of(kernel, graph))
+            if groups and len(nests) > first:
+                continue
+            group = grouped(fused, first, graph, device) if device is not None else None
+            nests += group[0] if group else [nest_of(kernel, graph)]
+            groups += [group[1]] if group else []
         elif len(nests) == first:
             made, apart = _apart(kernels[first : last + 1], graph, on_gpu)
             nests += (nest_of(each, graph) for each in made)
             loops.append(Loop(tuple(range(first, last + 1)), kernel.stepped, apart))
-    return tuple(nests), tuple(loops)
+    return tuple(nests), tuple(loops), tuple(groups)
 
 
 def _apart(kernels: Sequence[Kernel], graph: Values, on_gpu: bool) -> tuple[list[Kernel], tuple[Axis, ...]]:
