@@ -108,9 +108,11 @@ class Feed:
                 yield Told(str(self.at), "page", {})
             case "ended":
                 self.ended = True
-                reason = str(written.get("reason", ""))
+                outcome, reason = (str(written.get(name, "")) for name in ("outcome", "reason"))
+                outcome = outcome.replace("_", " ") or "ended"
+                text = reason if reason.lower().startswith(outcome) else f"{outcome}: {reason}"
                 yield Told(str(self.at), "page", {})
-                yield Told(str(self.at), "end", {"text": f"{written.get('outcome', 'ended')}: {reason}"})
+                yield Told(str(self.at), "end", {"text": text})
 
     def _saying(self) -> Told:
         doing, more = DOING.get(self._agent, self._agent), self._now.text()

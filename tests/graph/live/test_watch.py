@@ -172,14 +172,22 @@ def test_a_log_is_read_from_a_place_on_as_far_as_it_is_whole(tmp_path: Path) -> 
     assert not feed.ended
 
 
-def test_the_end_is_told_of_a_log_with_words_behind_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("outcome", "reason", "words"),
+    [
+        ("improved", "no move left", "improved: no move left"),
+        ("nothing_faster", "no move left", "nothing faster: no move left"),
+        ("nothing_faster", "Nothing faster: the model stays.", "Nothing faster: the model stays."),
+    ],
+)
+def test_the_end_is_told_of_a_log_with_words_behind_it(outcome: str, reason: str, words: str, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     with open_log(log, "r") as told:
         told.started("tester")
-        told.ended("improved", "no move left")
+        told.ended(outcome, reason)
         told.heard(Progress(agent="tester", seconds=2.0, event=Answering(pieces=2, characters=30)))
     feed = Feed(log, log.stat().st_size)
-    assert [each.data["text"] for each in feed.read() if each.kind == "end"] == ["improved: no move left"]
+    assert [each.data["text"] for each in feed.read() if each.kind == "end"] == [words]
     assert feed.ended
 
 

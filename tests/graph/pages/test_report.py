@@ -115,6 +115,17 @@ def test_the_profile_that_is_shown_is_that_of_the_kernel_judged_last() -> None:
         assert shown["counters"] == "", "a processor has none"
 
 
+def test_operations_that_nobody_counts_are_not_called_nothing() -> None:
+    record = full_record()
+    assert record.task is not None
+    (work,) = record.task.workloads
+    for flops, cell in ((32, "32"), (0, "none")):
+        task = record.task.model_copy(update={"workloads": (work.model_copy(update={"flops": flops}),)})
+        page = render(record.model_copy(update={"task": task}))
+        assert "FLOPs of products</th>" in page
+        assert f'<td class="num">{cell}</td><td class="num">128</td>' in page
+
+
 @pytest.mark.parametrize(
     ("shown", "text"),
     [
