@@ -65,6 +65,7 @@ async def run_begins(ctx: Auth.types.AuthContext, value: Auth.types.RunsCreate) 
     require_settings(asked.get("context"))
     graph = await graph_of(value.get("assistant_id"), headers)
     require_input(graph, asked.get("input"))
+    require_an_answer(asked.get("command"))
     await _settle(value, asked, graph, headers)
 
 
@@ -306,6 +307,14 @@ def require_begun(held: Held | None, given: Any) -> None:
     """Raises 422 for a run that goes on, or brings a command of any kind, where nothing was begun."""
     if given is None and (held is None or not held.begun):
         raise _refused_thread("Nothing was begun on this thread: give the run an input first.")
+
+
+def require_an_answer(command: Any) -> None:
+    """Raises 422 for a command that does more than answer: a node run out of its turn, or a state that no edit may
+    make, would fail, now and whenever the thread goes on.
+    """
+    if isinstance(command, dict) and any(command.get(name) for name in ("goto", "update")):
+        raise _refused_thread("A command only answers (resume): the graph says what is next; edit with update_state.")
 
 
 def _refused_thread(why: str) -> Exception:

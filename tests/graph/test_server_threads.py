@@ -206,8 +206,6 @@ def test_where_nothing_was_begun_an_answer_is_refused(url: str, graph: str) -> N
         said = [
             await refusal(client.runs.create(thread, graph, command={"resume": "x"})),
             await refusal(client.runs.create(thread, graph, input=None)),
-            await refusal(client.runs.create(thread, graph, command={"goto": "tester"})),
-            await refusal(client.runs.create(thread, graph, command={"update": {"name": "softsign"}})),
             await refusal(client.runs.create(None, graph, input=None)),
             await refusal(client.runs.create(assistant_id=graph, command={"resume": "x"}, **unborn)),
         ]
@@ -216,6 +214,21 @@ def test_where_nothing_was_begun_an_answer_is_refused(url: str, graph: str) -> N
     said, runs = asked(go())
     assert all("Nothing was begun on this thread: give the run an input first." in each for each in said), said
     assert runs == []
+
+
+@pytest.mark.parametrize("command", [{"goto": "tester"}, {"update": {"best": 5}}])
+def test_a_command_only_answers_and_the_thread_goes_on(url: str, command: dict[str, Any]) -> None:
+    async def go() -> tuple[str, Any]:
+        client = client_of(url)
+        thread = await a_thread(client)
+        await client.runs.wait(thread, "cutegen", input=TASK, context=MANUAL)
+        said = await refusal(client.runs.create(thread, "cutegen", command=command))
+        await client.runs.wait(thread, "cutegen", command={"resume": "CANNOT: it is beyond me"})
+        return said, (await client.threads.get_state(thread))["values"]["result"]
+
+    said, result = asked(go())
+    assert "A command only answers (resume)" in said
+    assert result["stop"]["message"] == "it is beyond me"
 
 
 def test_an_answer_to_a_run_that_has_ended_is_refused(url: str) -> None:
