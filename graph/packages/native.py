@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from graph.export.drop_in import environment
+from graph.export.places import places
 from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
@@ -78,7 +79,7 @@ def native(task: Task, candidate: Candidate) -> Native:
         view=text("packages/tensor_view.hpp.j2").render(),
         binding=text("packages/binding.cpp.j2").render(cuda=cuda),
         kernel=_kernel(task, candidate, cute=cute),
-        operator=text("packages/operator.cpp.j2").render(_operator(task), cuda=cuda),
+        operator=text("packages/operator.cpp.j2").render(_operator(task, candidate.target), cuda=cuda),
         schema=_schema(task),
         cute=cute,
     )
@@ -127,8 +128,9 @@ def _taken(signature: Signature) -> tuple[TensorSpec | ScalarSpec, ...]:
     return (*signature.inputs, *signature.parameters)
 
 
-def _operator(task: Task) -> dict[str, object]:
+def _operator(task: Task, target: TargetName) -> dict[str, object]:
     taken, outputs = _taken(task.signature), task.signature.outputs
+    tensors = [k for k, spec in enumerate(taken) if isinstance(spec, TensorSpec)]
     several = len(outputs) > 1
     results = [f"std::get<{k}>(made)" if several else "made" for k in range(len(outputs))]
     return {
@@ -140,7 +142,8 @@ def _operator(task: Task) -> dict[str, object]:
             }
             for each in task.workloads
         ],
-        "tensors": [f"a{k}" for k, spec in enumerate(taken) if isinstance(spec, TensorSpec)],
+        "tensors": [f"a{k}" for k in tensors],
+        "places": [(tensors.index(k), end) for k, _, end in places(task, target)],
         "outputs": outputs,
         "result": f"std::tuple<{', '.join(['at::Tensor'] * len(outputs))}>" if several else "at::Tensor",
         "parameters": ", ".join(f"{_parameter(spec)} a{k}" for k, spec in enumerate(taken)),

@@ -72,6 +72,37 @@ void run(tvm::ffi::TensorView x, tvm::ffi::TensorView mask, double scale, tvm::f
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
 """
 
+LOOKED_UP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(10, 4)
+
+    def forward(self, places):
+        return self.table(places) * 2
+
+
+def get_inputs():
+    return [torch.randint(0, 10, (6,))]
+
+
+def get_init_inputs():
+    return []
+"""
+LOOKED_UP_KERNEL = """
+void run(tvm::ffi::TensorView places, tvm::ffi::TensorView table, tvm::ffi::TensorView y) {
+  for (int m = 0; m < 6; ++m)
+    for (int n = 0; n < 4; ++n)
+      static_cast<float*>(y.data_ptr())[m * 4 + n] =
+          2 * static_cast<float*>(table.data_ptr())[static_cast<int64_t*>(places.data_ptr())[m] * 4 + n];
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+"""
+
 
 @pytest.fixture(scope="module")
 def forward() -> RunRecord:
@@ -148,6 +179,15 @@ def test_a_file_with_cute_numbers_and_a_mask(tmp_path: Path) -> None:
     torch.testing.assert_close(model(x, mask.float(), 2.0), model(x, mask, 2.0))  # as KernelBench hands it over
     with pytest.raises(ValueError, match=r"the kernel was made for Model\(width=4\), not width=5"):
         found["ModelNew"](5)
+
+
+@pytest.mark.timeout(900)
+def test_an_index_beyond_its_table_is_refused_and_not_read(tmp_path: Path) -> None:
+    (file,) = export(record(LOOKED_UP, LOOKED_UP_KERNEL), "kernelbench", tmp_path)
+    model = like_eager(executed(file.read_text()))
+    for strange in (10, 10**12, -1):
+        with pytest.raises(ValueError, match="places has values below 0 or above 9: places that a table lacks"):
+            model(torch.tensor([0, 9, strange, 3, 4, 5]))
 
 
 def test_kernelbench_takes_it(
