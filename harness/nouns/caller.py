@@ -46,6 +46,7 @@ CALLERS = (
     Caller(threads=6, elsewhere=True, stack_kib=256),
     Caller(threads=8, nested=True),
     Caller(threads=2, elsewhere=True),
+    Caller(threads=3),
 )
 """Trials take turns at them: a caller has any number of threads, and calls from any of them."""
 

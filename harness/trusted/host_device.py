@@ -87,8 +87,10 @@ class HostDevice:
             return
         every, count = sorted(os.sched_getaffinity(0)), torch.get_num_threads()
         self._team.put(openmp, count, [{each} for each in every])
-        yield
-        self._team.put(openmp, count, [every])
+        try:
+            yield
+        finally:
+            self._team.put(openmp, count, [every])
 
     @cached_property
     def _openmp(self) -> ctypes.CDLL | None:

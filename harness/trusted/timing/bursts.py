@@ -214,9 +214,10 @@ def torch_burst(bench: Bench, pace: Pace, first: int, models: Sequence[Model]) -
     slots = rotation(bench.memory.slots, pace.calls, first)
     if bench.device.pings:  # nothing is awake here either after another's turn
         torch_seconds(bench, slots[-1:], models)
-    bench.device.empty_caches()
-    time.sleep(bench.device.settle_s)
-    return torch_seconds(bench, slots, models) / len(slots)
+    with bench.device.team_in_place():
+        bench.device.empty_caches()
+        time.sleep(bench.device.settle_s)
+        return torch_seconds(bench, slots, models) / len(slots)
 
 
 def torch_seconds(bench: Bench, slots: list[int], models: Sequence[Model]) -> float:
@@ -233,5 +234,5 @@ def torch_seconds(bench: Bench, slots: list[int], models: Sequence[Model]) -> fl
         bench.device.finish()
         return time.perf_counter() - before
 
-    with torch.no_grad(), bench.device.team_in_place():
+    with torch.no_grad():
         return float(bench.reference.guarded("forward", call))
