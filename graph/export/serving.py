@@ -90,8 +90,12 @@ def served_by(task: Task, verdict: Verdict | None) -> Task:
 def checkable(task: Task, verdict: Verdict) -> Verdict:
     """The verdict; its batches only where a call's sizes can be held against a rule, without which none are served."""
     found = verdict.served
-    if not found or not found.workloads or served(served_by(task, verdict)):
+    if not found or not found.workloads:
         return verdict
+    larger = tuple(each for each in found.workloads if each.variant.batch != 1)  # PyTorch lays out anew what is one row
+    for each in (found.workloads, larger):
+        if each and served(task.serving(each)):
+            return verdict.model_copy(update={"served": found.model_copy(update={"workloads": each})})
     why = "its results' shapes and strides follow from the batch by no rule that a call could check"
     return verdict.model_copy(update={"served": ServedBatches(own=found.own, refused=why)})
 

@@ -140,14 +140,24 @@ def test_a_result_that_no_rule_follows_is_not_served() -> None:
     served = ServedBatches(own=32, workloads=batches.workloads)
     kept = checkable(described(NORM), verdict.model_copy(update={"served": served}))
     assert kept.served == served
-    first, *others = batches.workloads
-    (output,) = first.signature.outputs
+    *others, last = batches.workloads
+    (output,) = last.signature.outputs
     odd = output.model_copy(update={"shape": (output.shape[0] + 1, *output.shape[1:])})
-    signature = first.signature.model_copy(update={"outputs": (odd,)})
-    twisted = (first.model_copy(update={"signature": signature}), *others)
+    signature = last.signature.model_copy(update={"outputs": (odd,)})
+    twisted = (*others, last.model_copy(update={"signature": signature}))
     told = checkable(described(NORM), verdict.model_copy(update={"served": ServedBatches(own=32, workloads=twisted)}))
     assert told.served is not None
     assert told.served.said.startswith("Serves batch 32 alone: its results' shapes")
+
+
+def test_where_one_row_is_laid_out_otherwise_the_larger_batches_are_served() -> None:
+    source = file("return x * 2, x[:, -1]", "torch.randn(3, 5, 7)")
+    served = ServedBatches(own=3, workloads=found(source).workloads)
+    assert served.tried[0] == 1
+    verdict = passed(candidate("void run() {}"), 2.0).model_copy(update={"served": served})
+    told = checkable(described(source), verdict).served
+    assert told is not None
+    assert told.tried == served.tried[1:]
 
 
 def test_a_file_with_sizes_of_its_own_is_not_asked() -> None:
