@@ -25,6 +25,7 @@ INPUTS: Mapping[str, str] = {
     "large": "one magnitude up to 1e{decades}",
     "small": "1e-5 among zeros and denormals",
     "subnormal": "denormals among zeros",
+    "nothing": "zeros throughout",
     "single NaN": "ordinary numbers with up to three NaN in one line",
     "near one": "factors of either sign near 1",
     "special": "ordinary numbers with a few {special} at random places",
@@ -33,7 +34,7 @@ INPUTS: Mapping[str, str] = {
 
 FAMILIES: Mapping[OpClass, frozenset[str]] = {
     "elementwise": frozenset(INPUTS)
-    - {"near one", "single NaN", "negative", "offset 1000", "offset -100", "outliers", "masked"},
+    - {"near one", "single NaN", "negative", "offset 1000", "offset -100", "outliers", "masked", "nothing"},
     "reduction": frozenset(INPUTS) - {"near one", "single NaN"},
     "gemm": frozenset(INPUTS) - {"near one", "single NaN", "subnormal", "negative", "offset -100", "masked"},
     "other": frozenset(INPUTS) - {"near one", "subnormal"},
@@ -75,6 +76,8 @@ def say_inputs(task: Task) -> str:
         families -= {"subnormal"}
     if not facts.windows:
         families -= {"single NaN"}
+    if task.direction != "forward":
+        families -= {"nothing"}
     special = _SPECIAL_OF_PRODUCTS if facts.multiplies else SPECIAL[task.op_class]
     decades, offset = reach_of(task)
     said = (words for family, words in INPUTS.items() if family in families)
