@@ -5,6 +5,7 @@ The field names are those of the judge's task on purpose: `Problem.model_validat
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Annotated, Literal
 
@@ -74,6 +75,23 @@ class Op(Plain):
     args: tuple[Argument, ...] = ()
     kwargs: dict[str, Argument] = Field(default_factory=dict)
     results: tuple[Tensor, ...]
+
+
+def base_name(target: str) -> str:
+    """`aten.add_.Tensor` -> `add_`."""
+    parts = target.split(".")
+    return parts[1] if len(parts) > 1 and parts[0] == "aten" else target
+
+
+def refs(arguments: Sequence[Argument]) -> Iterator[str]:
+    """Every value among some arguments."""
+    atoms = (atom for each in arguments for atom in (each if isinstance(each, tuple) else (each,)))
+    return (atom.ref for atom in atoms if isinstance(atom, Ref))
+
+
+def reads(op: Op) -> Iterator[str]:
+    """Every value among an operation's arguments."""
+    return refs((*op.args, *op.kwargs.values()))
 
 
 class Device(Plain):

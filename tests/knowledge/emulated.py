@@ -14,7 +14,7 @@ _INSTRUCTIONS = {
 }
 _ASM = re.compile(r'asm\("(?P<name>\S+) [^"]*" : "=f"\((?P<to>\w+)\) : (?P<operands>[^;]*)\);')
 _LAUNCH = re.compile(
-    r"(?P<kernel>(?P<name>\w+)(?:<\w+>)?)<<<(?P<grid>.+), (?P<block>\w+), (?P<memory>\w+), stream>>>"
+    r"(?P<kernel>(?P<name>\w+)(?:<[\w, ]+>)?)<<<(?P<grid>.+), (?P<block>\w+), (?P<memory>\w+), stream>>>"
     r"\((?P<arguments>.*)\);"
 )
 _CLUSTER = re.compile(r"__cluster_dims__\((\w+)(?:, 1, 1)?\)(?: __launch_bounds__\([^)]*\))?\s+(\w+)\(")

@@ -1,8 +1,4 @@
-"""Thirty small tasks that people run, chosen before the lowerings that they need were written: none is KernelBench's.
-
-`FIRST` says what came of each at ecd7a35, before that work began: what its values meant beside PyTorch's, or why it was
-declined. `test_everyday.py` holds what comes of them today.
-"""
+"""Thirty small tasks that people run, chosen before the lowerings that they need: none is KernelBench's."""
 
 from __future__ import annotations
 
@@ -262,20 +258,3 @@ TASKS: dict[str, Case] = {
     "transported": Case(transported, (_randn(5, 6).abs(),)),
     "biased by distance": Case(biased_by_distance, (_randn(2, 3, 20, 4), _randn(2, 3, 20, 4) * 2, _randn(8, 3))),
 }  # fmt: skip
-
-FIRST: dict[str, str] = dict.fromkeys(TASKS, "right") | {
-    "cache written": "declined: index_copy",
-    "cache assigned": "declined: index_put",
-    "top p": "declined: scatter to 50 places of a row",
-    "repetition penalty": "declined: scatter to 24 places of a row",
-    "rotary complex": "declined: view_as_complex",
-    "int4 linear": "declined: __rshift__",
-    "smoothed loss": "declined: cross_entropy_loss with smoothed labels",
-    "bags": "declined: embedding_bag",
-    "interactions": "declined: tril_indices",
-    "softmax over edges": "declined: scatter_reduce",
-    "quantized vectors": "not traced: bincount has a shape that follows from values",
-    "running mean": "right by its values, wrong on a processor: sums in float32",
-    "counts likelihood": "declined: lgamma",
-}
-"""At ecd7a35: 17 of 30 right."""

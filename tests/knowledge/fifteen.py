@@ -1,7 +1,4 @@
-"""Fifteen further tasks that people run, written down before any of them was tried: none is KernelBench's.
-
-`FIRST_OF_FIFTEEN` says what came of each at first. `test_everyday.py` holds what comes of them today.
-"""
+"""Fifteen further tasks that people run, written down before any of them was tried: none is KernelBench's."""
 
 from __future__ import annotations
 
@@ -172,7 +169,3 @@ FIFTEEN: dict[str, Case] = {
     "decomposed weight": Case(decomposed_weight, (_randn(3, 8), _randn(6, 8), _randn(8, 2, 2), _randn(6).abs())),
     "accepted": Case(accepted, (_randn(3, 4, 11), _randn(3, 5, 11) * 1.5, _whole(11, 3, 4), _randn(3, 4).sigmoid())),
 }  # fmt: skip
-
-FIRST_OF_FIFTEEN: dict[str, str] = dict.fromkeys(FIFTEEN, "right")
-"""All 15 mean what PyTorch computes and have a first kernel for both targets, once four of the tasks themselves were
-corrected: three had a fixed type in the way of the float64 oracle, one a literal that the tests' tracer cannot take."""

@@ -161,6 +161,45 @@ def ranked(x: Tensor) -> Tensor:
     return h
 
 
+def written_out(x: Tensor) -> Tensor:
+    """`out[:, t] += h` as a trace without writes has it, from the last step to the first."""
+    h, out = x.new_zeros(x[:, 0].shape), x.clone()
+    for t in reversed(range(x.shape[1])):
+        h = 0.9 * h + torch.tanh(x[:, t])
+        out = out.select_scatter(out.select(1, t) + h, 1, t)
+        out = out.select_scatter(out.select(1, t), 1, t)
+    return out
+
+
+def table(x: Tensor, w: Tensor) -> Tensor:
+    """A table of which each row is made of the one before; its first and its last one stay as they were."""
+    rows = x.new_ones(x.shape[0], x.shape[1] + 2, x.shape[2])
+    for t in range(x.shape[1]):
+        made = torch.logaddexp(rows[:, t : t + 1] @ w, x[:, t : t + 1])
+        rows = rows.slice_scatter(made, 1, t + 1, t + 2)
+    return rows
+
+
+def cells(x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """An lstm's cell, a gru's above it, and a plain one above that."""
+    h = c = g = r = x.new_zeros(x.shape[0], x.shape[2])
+    seen = []
+    for t in range(x.shape[1]):
+        h, c = torch.lstm_cell(x[:, t], (h, c), w, w, b, b)
+        g = torch.gru_cell(h, g, w[6:], w[6:], b[6:], b[6:])
+        r = torch.rnn_tanh_cell(g, r, w[:6], w[:6])
+        seen.append(r)
+    return torch.stack(seen, 1), c
+
+
+def balanced(x: Tensor) -> Tensor:
+    """Sinkhorn's rows and columns in turns: few operations, each of which is a kernel."""
+    for _ in range(10):
+        x = x - x.logsumexp(-1, keepdim=True)
+        x = x - x.logsumexp(-2, keepdim=True)
+    return x.exp()
+
+
 def growing(x: Tensor) -> Tensor:
     """Each step looks at all before it: no step is the same operations as another."""
     seen = [x[:, 0]]
@@ -188,6 +227,10 @@ CASES: dict[str, Case] = {
                                     _randn(2, STEPS, 5), torch.sigmoid(_randn(2, STEPS)))),
     "turned": Case(turned, (_randn(2, 30, 6),)),
     "ranked": Case(ranked, (_randn(3, 20, 7),)),
+    "written out": Case(written_out, (_randn(2, 40, 6),)),
+    "table": Case(table, (_randn(2, 30, 6), _randn(6, 6) * 0.3)),
+    "cells": Case(cells, (_randn(2, STEPS, 6), _randn(24, 6) * 0.3, _randn(24) * 0.3)),
+    "balanced": Case(balanced, (_randn(2, 7, 7),)),
 }  # fmt: skip
 
 

@@ -1,8 +1,4 @@
-"""Ten tasks of narrow types that people run, written down before any was tried: none is KernelBench's.
-
-`FIRST_OF_TEN` says what came of each at c8c72659: what its values meant beside PyTorch's, or how it failed.
-`test_narrow.py` holds what comes of them today.
-"""
+"""Ten tasks of narrow types that people run, written down before any was tried: none is KernelBench's."""
 
 from __future__ import annotations
 
@@ -97,10 +93,4 @@ TEN: dict[str, Case] = {
     "narrow cache": Case(narrow_cache, (_randn(2, 3, 2, 8), _randn(2, 3, 9, 8).to(E4M3), _randn(2, 3, 9, 8).to(E5M2),
                                         torch.tensor([0.5, 2.0]))),
     "gated quantized": Case(gated_quantized, (_randn(4, 48),)),
-}  # fmt: skip
-_NO_TYPE = "KeyError 'float8_e4m3fn'"
-FIRST_OF_TEN: dict[str, str] = {
-    "rows quantized": _NO_TYPE, "groups quantized": _NO_TYPE, "gradients quantized": "KeyError 'float8_e5m2'",
-    "dequantized residual": _NO_TYPE, "normed blocks": _NO_TYPE, "weights in float8": _NO_TYPE,
-    "packed rows": "right", "packed groups": "right", "narrow cache": _NO_TYPE, "gated quantized": _NO_TYPE,
 }  # fmt: skip

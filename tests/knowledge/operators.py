@@ -32,10 +32,11 @@ from knowledge.compiler.search.first import first_draft
 WRITTEN = 1
 """Samples of an entry that are written for both targets; all are lowered and evaluated."""
 
-_APART = (
+APART = (
     "linalg.", "fft.", "special.", "signal.", "sparse.", "masked.", "jiterator", "torch._scaled_mm",
     "torch.ops.aten._flash", "torch.ops.aten._efficient",
 )  # fmt: skip
+"""Beginnings of names that are not asked."""
 _LEFT_OUT: dict[str, str] = {
     "linear algebra": """cholesky cholesky_inverse cholesky_solve geqrf lu lu_solve lu_unpack logdet matrix_exp ormqr
         pca_lowrank pinverse qr svd svd_lowrank triangular_solve norm/nuc nn.functional.linear_cross_entropy/chunked
@@ -114,7 +115,7 @@ def entries(dtype: torch.dtype) -> dict[str, Entry]:
     for info in op_db:
         name = info.name + (f"/{info.variant_test_name}" if info.variant_test_name else "")
         own = dtype if dtype in info.dtypes else _other(info.dtypes, dtype)
-        if own is not None and name not in LEFT_OUT and not name.startswith(_APART):
+        if own is not None and name not in LEFT_OUT and not name.startswith(APART):
             found[name] = Entry(name, own, partial(_of_operator, info, own))
     for info in module_db:
         name = info.name

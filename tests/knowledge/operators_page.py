@@ -18,7 +18,7 @@ from typing import Annotated
 
 import torch
 import typer
-from operators import LEFT_OUT, Outcome, entries, outcome
+from operators import APART, LEFT_OUT, Outcome, entries, outcome
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 HEAD = """# PyTorch's operators
@@ -26,9 +26,8 @@ HEAD = """# PyTorch's operators
 Written by `PYTHONPATH=.:tests/knowledge python -m operators_page --samples {most} --types {types}` (PyTorch
 {version}): the entries of `op_db` and `module_db`, which PyTorch tests itself on, forward. A sample counts as right
 when it is traced, its values mean what PyTorch computes, and, for the first of each entry, both targets have a first
-kernel; no kernel ran for this page. An entry counts when all its samples are right. {samples}
-
-Left out: {left}.
+kernel; no kernel ran for this page. An entry counts when all its samples are right. {samples} Every entry that this
+page does not name is right there.
 """
 
 
@@ -72,33 +71,36 @@ def _kept(file: Path | None) -> dict[tuple[str, str], Outcome]:
 def page(found: dict[str, dict[str, Outcome]], most: int) -> str:
     """The page's text."""
     asked = f"At most {most} of each entry's samples were taken." if most else "All samples were taken."
-    counts = Counter(LEFT_OUT.values())
-    left = ", ".join(f"{why} ({count})" for why, count in sorted(counts.items()))
-    lines = [
-        _wrapped(HEAD.format(most=most, types=",".join(found), version=torch.__version__, samples=asked, left=left))
-    ]
+    lines = [_wrapped(HEAD.format(most=most, types=",".join(found), version=torch.__version__, samples=asked))]
     lines += ["| element type | entries | right on all samples | on some | on none |", "|---|---|---|---|---|"]
     for dtype, named in found.items():
         whole = sum(each.whole for each in named.values())
         none = sum(each.right == 0 for each in named.values())
         lines.append(f"| {dtype} | {len(named)} | {whole} | {len(named) - whole - none} | {none} |")
+    failed: dict[tuple[str, str, str], list[str]] = {}
     for dtype, named in found.items():
-        lines += ["", f"## What is not right on all samples: {dtype}", "", "| entry | right | why not the others |",
-                  "|---|---|---|"]  # fmt: skip
-        for name, each in sorted(named.items()):
+        for name, each in named.items():
             if not each.whole:
                 said = "; ".join(why.replace("|", "\\|") for why in sorted(each.others))
-                lines.append(f"| `{name}` | {each.right} of {each.samples} | {said} |")
-    lines += ["", "## What is right on all samples", ""]
-    right = sorted(set[str]().union(*(named for named in found.values())))
-    written = (f"`{name}`" for name in right if all(each[name].whole for each in found.values() if name in each))
-    lines.append(_wrapped(", ".join(written) + "."))
+                failed.setdefault((name, f"{each.right} of {each.samples}", said), []).append(dtype)
+    lines += ["", "## What is not right on all samples", "", "| entry | types | right | why not the others |",
+              "|---|---|---|---|"]  # fmt: skip
+    lines += [f"| `{name}` | {', '.join(failed[name, *rest])} | {' | '.join(rest)} |" for name, *rest in sorted(failed)]
+    lines += ["", "## What was not asked", ""]
+    named: dict[str, list[str]] = {}
+    for name, why in LEFT_OUT.items():
+        named.setdefault(why, []).append(f"`{name}`")
+    for why, names in sorted(named.items()):
+        lines.append(_wrapped(f"- {why}: {', '.join(names)}", subsequent_indent="  ").rstrip())
+    lines.append(_wrapped(f"- names that begin with {', '.join(f'`{each}`' for each in APART)}", "  ").rstrip())
     return "\n".join(lines) + "\n"
 
 
-def _wrapped(text: str) -> str:
+def _wrapped(text: str, subsequent_indent: str = "") -> str:
     """Paragraphs in lines as the docs have them."""
-    fill = partial(textwrap.fill, width=120, break_long_words=False, break_on_hyphens=False)
+    fill = partial(
+        textwrap.fill, width=120, break_long_words=False, break_on_hyphens=False, subsequent_indent=subsequent_indent
+    )
     return "\n\n".join(map(fill, text.strip().split("\n\n"))) + "\n"
 
 

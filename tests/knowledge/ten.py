@@ -1,4 +1,4 @@
-"""Ten more tasks, of models of 2023 to 2025, written down before any was tried; `FIRST_OF_TEN` is what came of them."""
+"""Ten more tasks, of models of 2023 to 2025, written down before any was tried."""
 
 from __future__ import annotations
 
@@ -143,8 +143,3 @@ TEN: dict[str, Case] = {
     "deformed": Case(deformed, (_randn(2, 42, 2, 3), _randn(2, 6, 2, 2, 4, 2), _randn(2, 6, 2, 2, 4))),
     "routed by groups": Case(routed_by_groups, (_randn(5, 6), _randn(16, 6), _randn(16) * 0.1)),
 }  # fmt: skip
-
-FIRST_OF_TEN: dict[str, str] = dict.fromkeys(TEN, "right") | {
-    "deformed": "right, once the tests' tracer passed over a check that decomposing leaves without a value",
-}
-"""At 05fc914: all 10 mean what PyTorch computes and have a first kernel for both targets."""

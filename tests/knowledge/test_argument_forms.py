@@ -386,6 +386,7 @@ def _wide(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.double() if tensor.is_floating_point() else tensor
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", CALLS)
 def test_every_form_of_a_call_means_what_pytorch_computes(name: str) -> None:
     @settings(max_examples=max(4, settings().max_examples // 20), phases=(Phase.generate,))

@@ -239,6 +239,7 @@ def test_kernels_for_a_processor_are_as_right_as_torch(golden: Golden, compiler:
         assert_close(got.nan_to_num(), function(*given).nan_to_num(), wanted.nan_to_num(), name)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions are those of x86")
 @pytest.mark.parametrize("instructions", ["x86-64-v2", "x86-64-v3"])
 def test_processors_of_fewer_instructions_build_it(instructions: str, tmp_path: Path) -> None:
@@ -310,6 +311,33 @@ def test_a_mask_that_more_than_the_distance_decides_is_no_band() -> None:
     ):  # fmt: skip
         form = _of_positions(mask)
         assert form.band == (None, None) and form.score is not None
+
+
+SEEN_BEFORE = {
+    "a triangle of ones": lambda s, later, _: s.masked_fill(torch.ones(s.shape[-2:]).tril() == 0, -torch.inf),
+    "a triangle of flags": lambda s, later, _: s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(1),
+                                                             -torch.inf),
+    "in float32": lambda s, later, _: s.float().masked_fill(later, -torch.inf),
+    "within a document": lambda s, later, kind: torch.where(~later & (kind[:, None] == kind), s, -torch.inf),
+    "beside padding": lambda s, later, kind: s.masked_fill(later | (kind > 2), -torch.inf),
+    "over a slope": lambda s, later, kind: torch.where(later, -torch.inf, s + kind * 0.1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SEEN_BEFORE)
+def test_keys_behind_a_row_are_skipped_however_the_forward_hides_them(name: str) -> None:
+    """On both targets, and where data hides further ones."""
+
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kind: torch.Tensor) -> torch.Tensor:
+        at = torch.arange(q.shape[-2])
+        scores = SEEN_BEFORE[name](q @ k.transpose(-1, -2) * 0.2, at > at[:, None], kind)
+        return scores.softmax(-1) @ v
+
+    given = (*qkv(1, 2, 96, 96, 32), torch.arange(96) // 20)
+    for problem in (traced(attend, *given), on_a_processor(attend, *given)):
+        form, draft = attention_of(problem), first_draft(problem)
+        assert form.band == (None, 0)
+        assert isinstance(draft, Draft) and "each row up to key row + 0" in draft.source
 
 
 @hypothesis.settings(max_examples=15)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 import torch
 from emulated import emulated
@@ -90,12 +92,14 @@ OTHERS = {name: Case(each, (_rand(2, STEPS, 4),)) for name, each in
 KNOWN = LINEAR | OTHERS
 
 
+@cache
 def posed(name: str, target: str = "cpu") -> Problem:
     case = KNOWN[name]
     machine = {"device": H200} if target == "cuda" else {}
     return trace(case.function, *case.inputs, **machine).model_copy(update={"target": target})  # type: ignore[arg-type]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("length", [4, 7, 16])
 @pytest.mark.parametrize("name", LINEAR)
 def test_chunks_mean_what_pytorch_computes(name: str, length: int) -> None:
@@ -119,6 +123,7 @@ def test_what_is_not_linear_in_its_own_place_stays_as_it_is(name: str) -> None:
     assert len(compiled(problem).loops) == 1 and not LoopsRecipe().moves(problem, Plan("loops"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 def test_the_move_s_kernels_compute_what_pytorch_does(golden: Golden, compiler: Compiler, target: str) -> None:
     sources = []

@@ -23,10 +23,10 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "compiler.md"
 class Block(nn.Module):
     def __init__(self):
         super().__init__()
-        self.norm, self.up = nn.LayerNorm(256), nn.Linear(256, 256)
+        self.norm, self.up = nn.RMSNorm(256, 1e-6), nn.Linear(256, 256, bias=False)
 
     def forward(self, x):
-        return x + functional.gelu(self.up(self.norm(x)))
+        return x + functional.relu(self.up(self.norm(x)))
 
 
 class Sigmoid(nn.Module):
@@ -50,7 +50,7 @@ def parts() -> dict[str, str]:
         "trace": "\n".join(f"{op.results[0].name} = {op.target}" for op in problem.ops),
         "values": shown(node for _, node in staged(problem).outputs),
         "kernels": shown_kernels(compiled(problem).fused),
-        "source": first[: first.index("\n    }") + 6],
+        "source": first[: first.index("\n      }") + 8],
         "sizes": "\n".join(of_sizes.splitlines()[:2]),
     }
 

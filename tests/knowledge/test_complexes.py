@@ -47,11 +47,13 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CASES)
 def test_pairs_mean_what_complex_numbers_do(name: str) -> None:
     assert_means_the_same(name, CASES[name])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 def test_a_kernel_of_pairs_computes_what_pytorch_does(compiler: Compiler, target: str) -> None:
     case = CASES["rotary"]

@@ -253,6 +253,66 @@ def test_each_tile_in_the_background_computes_what_torch_does(
     assert compiled_as_it_is(tmp_path, source, "sm_90a") == ""
 
 
+class Heads(torch.nn.Module):
+    """Heads beside one another, whose k's neighbours are those of the weights, and of no single row of the left."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = torch.nn.Linear(96, 136)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.out(x.transpose(1, 2).flatten(2)).relu()
+
+
+@pytest.mark.usefixtures("_all_in_the_background")
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("what", ["convolution", "odd channels", "heads"])
+def test_operands_of_their_own_type_are_multiplied_in_the_background(
+    golden: Golden, compiler: Compiler, tmp_path: Path, dtype: torch.dtype, what: str
+) -> None:
+    torch.manual_seed(2)
+    channels = 18 if what == "odd channels" else 48
+    module = Heads() if what == "heads" else torch.nn.Conv2d(channels, 72, 3, padding=1, stride=2)
+    module, x = module.to(dtype).eval(), randn(8, 6, 37, 16) if what == "heads" else randn(2, channels, 17, 20)
+    x = x.to(dtype)
+    problem = traced(module, x)
+    source = LoopsRecipe().render(problem, Plan("loops"))
+    assert source.count("background::launch") == 1
+    assert f"Wide = {'true' if what == 'heads' else 'false'}, " in source
+    if golden.holds([emulated_hopper(source), *for_nvcc([source], "sm_90a")], *compiler.flags):
+        return
+    (got,) = call(compiler.build(emulated_hopper(source)), problem, (x,), dict(module.state_dict()))
+    exact = module.double()(x.double())
+    assert (got.double() - exact).norm() < {torch.float32: 1e-6}.get(dtype, 4e-3) * exact.norm()
+    assert compiled_as_it_is(tmp_path, source, "sm_90a") == ""
+
+
+def windowed(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    q, k = F.linear(x, w, bias).view(-1, 49, 2, 3, 32).permute(2, 0, 3, 1, 4)
+    return q @ k.transpose(-1, -2)
+
+
+@pytest.mark.parametrize(
+    "function, inputs, products",
+    [
+        (lambda x, w: x.float() @ w.T, (torch.empty(512, 256, dtype=torch.bfloat16), torch.empty(128, 256)), 1),
+        (lambda x, w: x @ w.T, (torch.empty(65536, 256), torch.empty(4, 256)), 1),
+        (windowed, (torch.empty(512, 49, 96), torch.empty(192, 96), torch.empty(192)), 2),
+    ],
+    ids=["a widened factor", "few results a row", "a bias before the next product"],
+)
+def test_tensor_cores_take_every_product(function: Any, inputs: tuple[torch.Tensor, ...], products: int) -> None:
+    source = LoopsRecipe().render(traced(function, *inputs, device=H200), Plan("loops"))
+    assert source.count("struct Contract") == products
+
+
+def test_images_stay_on_the_right() -> None:
+    x, w = torch.empty(16, 64, 64, 64), torch.empty(64, 128, 4, 4)
+    problem = traced(lambda x, w: F.conv_transpose2d(x, w, stride=2), x, w, device=H200)
+    laid = cuda_contract_wgmma.background(problem, made, {}) if (made := found(problem)) else None
+    assert laid is not None and laid.nest.tensor(laid.right).shape == x.shape
+
+
 @pytest.mark.usefixtures("_all_in_the_background")
 @pytest.mark.parametrize("precision", ["ieee", "tf32"])
 def test_hoppers_own_instructions_compute_what_torch_does(
@@ -454,7 +514,10 @@ def test_a_tile_in_the_background_is_as_large_as_the_multiprocessors_stay_busy_w
     assert tile(many, torch.empty(256, 256, 3, 3), bm=64, bn=64) is None
     untold = H200.model_copy(update={"multiprocessors": 0})
     assert tile(many, torch.empty(256, 256, 3, 3), untold) is None, "it would be launched with no block"
-    assert tile(many.to(memory_format=torch.channels_last), torch.empty(256, 256, 3, 3)) is None
+    last = many.to(memory_format=torch.channels_last)
+    assert tile(last, torch.empty(256, 256, 3, 3)) == (128, 128), "k's in words"
+    odd = torch.empty(16, 250, 28, 28).to(memory_format=torch.channels_last)
+    assert tile(odd, torch.empty(256, 250, 3, 3)) is None
     for each in cuda_contract_wgmma.TILES:
         assert all(each.stages(products) >= 3 and each.cycles(products) > 0 for products in (1, 3))
 

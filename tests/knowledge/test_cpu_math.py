@@ -27,7 +27,9 @@ def pattern(number: float) -> int:
     return int(struct.unpack("<I", struct.pack("<f", number))[0])
 
 
-@pytest.fixture(scope="module", params=[16, 8, 4])
+@pytest.fixture(
+    scope="module", params=[pytest.param(16, marks=pytest.mark.slow), 8, pytest.param(4, marks=pytest.mark.slow)]
+)
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """Every function at some number of lanes; without AVX-512 or AVX2 the compiler takes such registers apart."""
     return built(EXACT, request.param, tmp_path_factory.mktemp("lanes"))

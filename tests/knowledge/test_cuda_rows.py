@@ -211,24 +211,23 @@ def test_other_long_rows_are_streamed() -> None:
     assert steps[0][1].knobs["vector"] == 1
 
 
-@pytest.mark.parametrize(
-    ("columns", "width", "clusters"),
-    [(1, 1, False), (10, 2, False), (1000, 4, True), (4096, 4, False), (10001, 1, True), (50_000, 4, True),
-     (393_216, 4, True)],
-)  # fmt: skip
-def test_a_share_holds_the_row(columns: int, width: int, clusters: bool) -> None:
-    found = share(columns, width, 1, clusters)
+def test_many_narrow_operands_are_no_reason_for_more_threads() -> None:
+    found = share(1152, 8, 5, clusters=True, words=2.5)
     assert found is not None
-    assert found.items * found.group * found.cluster >= columns
-    assert found.items % width == 0 and found.group & (found.group - 1) == 0
-    assert found.items <= LARGEST_SHARE and found.group * found.rows <= 1024
+    assert (found.group, found.cluster) == (128, 1), "144 packs would leave 3,952 threads of 4,096 idle"
+
+
+def test_rows_of_few_are_left_to_loops() -> None:
+    problem = traced(lambda x: x.prod(-1), torch.empty(4096, 3), device=H200)
+    assert isinstance(RowRecipe().first_plan(problem), Decline)
 
 
 def test_rows_beyond_every_register_are_not_kept() -> None:
-    assert share(393_216, 4, 1, clusters=False) is None
-    assert share(393_216, 4, 2, clusters=True) is None
+    assert share(393_216, 4, 1, clusters=False, words=1) is None
+    assert share(393_216, 4, 2, clusters=True, words=2) is None
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CASES)
 def test_moves_end_and_plans_come_back(name: str) -> None:
     function, given, _ = CASES[name]

@@ -222,7 +222,7 @@ def test_a_share_holds_a_row_in_registers_with_the_fewest_blocks(
     columns: int, width: int, live: int, clusters: bool
 ) -> None:
     columns -= columns % width
-    found = share(max(columns, width), width, live, clusters)
+    found = share(max(columns, width), width, live, clusters, words=live)
     most = LARGEST_SHARE // live // width * width * 512 * (8 if clusters else 1)
     if found is None:
         assert columns > most

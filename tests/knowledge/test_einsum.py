@@ -44,6 +44,19 @@ def test_random_equations_mean_what_torch_computes(equation: str) -> None:
     torch.testing.assert_close(got, function(x), msg=equation)
 
 
+def test_a_constant_among_the_operands_has_the_shape_that_the_trace_tells() -> None:
+    """A state that begins at zero, in the first of a loop's steps."""
+
+    def function(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        state = x.new_zeros(2, 3, 4, 5)
+        return torch.einsum("bls,bhps->blhp", b, state) + torch.einsum("bhps,ps->bhp", state + 1, x)[:, None]
+
+    given = torch.randn(4, 5), torch.randn(2, 6, 5)
+    problem = trace(function, *given)
+    (got,) = meaning(problem, staged(problem), dict(zip(("a", "b"), given, strict=True)))
+    torch.testing.assert_close(got, function(*given))
+
+
 def test_what_is_small_is_multiplied_first() -> None:
     extents = {"b": 8, "c": 4, "l": 64, "s": 64, "h": 8, "n": 16, "p": 64}
     words = ("bclhn", "bcshn", "bhcls", "bcshp")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -10,8 +11,9 @@ from gpu_kernels import H200
 from ir_evaluation import meaning
 
 from harness.nouns.form import Form
+from harness.trusted.facts.specs import input_names, parameter_specs, tensor_spec, value_spec
 from harness.trusted.facts.tracing import trace
-from harness.trusted.reference import Reference
+from harness.trusted.reference import Reference, output_names
 from knowledge.compiler.ir.nodes import Element
 from knowledge.compiler.ir.verify import verify
 from knowledge.compiler.passes.staging import staged
@@ -105,11 +107,11 @@ def posed(case: Pass) -> tuple[Reference, Problem]:
     values = reference.inputs(seed=3)
     results = reference.run(values)
     takes, returns = Form.model_validate(reference.takes), Form.model_validate(reference.returns)
-    labels = reference.input_names(takes.paths)
-    given = [reference.value_spec(name, value, ()) for name, value in zip(labels, values, strict=True)]
-    outputs = tuple(map(reference.tensor_spec, reference.output_names(returns.paths), results))
+    labels = input_names(reference, takes.paths)
+    given = [value_spec(reference, name, value, ()) for name, value in zip(labels, values, strict=True)]
+    outputs = tuple(map(partial(tensor_spec, reference), output_names(returns.paths), results))
     program = trace(reference, values, given)
-    problem = {"target": "cpu", "inputs": given, "parameters": reference.parameter_specs(), "outputs": outputs}
+    problem = {"target": "cpu", "inputs": given, "parameters": parameter_specs(reference), "outputs": outputs}
     return reference, Problem.model_validate(
         {**problem, "ops": program.ops, "returns": program.outputs}, from_attributes=True
     )

@@ -88,15 +88,15 @@ def code_of(title: str) -> str:
     return code
 
 
-def printed_by(body: str, tmp_path: Path) -> list[float]:
-    """What a program of this body prints, built as kernels are."""
+def printed_by(body: str, tmp_path: Path, *further: str, before: str = "") -> list[float]:
+    """What a program of this body prints, built as kernels are, with `further` flags."""
     source, program = tmp_path / "program.cpp", tmp_path / "program"
     source.write_text(
         f"#include <algorithm>\n#include <cmath>\n#include <cstdint>\n#include <cstdio>\n#include <cstring>\n"
-        f"int main() {{\n{body}}}\n",
+        f"{before}\nint main() {{\n{body}}}\n",
         encoding="utf-8",
     )
-    flags = ["-O3", "-std=c++17", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math"]
+    flags = ["-O3", "-std=c++17", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", *further]
     subprocess.run([*host_compiler().command, *flags, str(source), "-o", str(program)], check=True)
     return [float(word) for word in subprocess.run([program], capture_output=True, text=True).stdout.split()]
 
@@ -138,6 +138,17 @@ def test_the_guide_s_transposition_turns(tmp_path: Path) -> None:
     )
     body += 'for (int i = 0; i < 256; ++i) std::printf("%g ", rows[i / 16][i % 16]);\n'
     assert printed_by(body, tmp_path) == np.arange(256).reshape(16, 16).T.ravel().tolist()
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_the_guide_s_streaming_store_writes_wherever_the_output_begins(off: int, tmp_path: Path) -> None:
+    body = code_of("Streaming stores on the processor")
+    body = body.replace(
+        "float out[64] = {};", f"alignas(64) float memory[80] = {{}};\nfloat* const out = memory + {off};"
+    )
+    body += 'for (float v : memory) std::printf("%g ", v);\n'
+    found = printed_by(body, tmp_path, "-march=native", before="#include <immintrin.h>")
+    assert found == [0] * off + np.repeat([0, 16, 32, 48], 16).tolist() + [0] * (16 - off)
 
 
 def test_the_guide_s_window_convolves_to_the_edges(tmp_path: Path) -> None:
@@ -185,6 +196,7 @@ TRACED = {
     "sort": ({"selection"}, "sort.stable", {}, (1, 8)),
     "attention": ({"products", "functions", "attention"}, "scaled_dot_product_attention.default", {}, (1, 2, 8, 8)),
     "sum": (set(), "sum.default", {}, ()),
+    "running sum": ({"scans"}, "cumsum.default", {}, (1, 8)),
 }
 
 
@@ -209,9 +221,29 @@ def test_attention_is_known_where_it_is_written_out() -> None:
     assert "attention" not in topics_of(traced(product, product, softmax))
 
 
+def test_narrow_weights_are_matrices_of_bytes_beside_a_product() -> None:
+    product, window = ("linear.default", {}, (2, 8)), ("max_pool2d.default", {}, (1, 2, 8, 8))
+
+    def of(dtype: str, shape: tuple[int, ...], op: tuple[str, dict[str, Any], tuple[int, ...]]) -> frozenset[Topic]:
+        [work] = traced(op).workloads
+        [x] = work.signature.inputs
+        weights = x.model_copy(update={"name": "weights", "dtype": dtype, "shape": shape})
+        signature = work.signature.model_copy(update={"parameters": (weights,)})
+        return topics_of(
+            traced(op).model_copy(update={"workloads": (work.model_copy(update={"signature": signature}),)})
+        )
+
+    assert "narrow weights" in of("uint8", (8, 4), product) and "narrow weights" in of("int8", (8, 8), product)
+    assert "narrow weights" not in of("float32", (8, 8), product) | of("uint8", (8,), product) | of(
+        "int8", (8, 8), window
+    )
+
+
 @pytest.mark.parametrize(
     ("source", "topic"),
     [
+        ("x.cumsum(1)", "scans"),
+        ("torch.logcumsumexp(x, 0)", "scans"),
         ("self.act = nn.GELU()", "erf"),
         ("nn.Conv2d(c, c, 7, groups=c)", "windows"),
         ("F.avg_pool2d(x, 3)", "windows"),
@@ -242,6 +274,8 @@ def test_a_page_on_a_topic_is_short_and_given_for_it_alone(target: TargetName, t
     [
         ("transpose 16x16 shuffle", "Transposition and lane sums by shuffles"),
         ("short contiguous index, small stride", "Small inner strides"),
+        ("streaming stores", "Streaming stores on the processor"),
+        ("spilled registers", "Spilled registers on the processor"),
     ],
 )
 def test_what_no_prompt_holds_is_looked_up(query: str, title: str) -> None:
@@ -264,6 +298,8 @@ def test_each_class_and_target_has_its_moves() -> None:
     assert len(set(texts.values())) == 4
     assert "Split-K" in texts["gemm"] and "Online softmax" in texts["reduction"]
     assert library.moves("sorting", "cuda", ()) == texts["other"]
+    attention = library.moves("other", "cuda", ["attention", "products"])
+    assert "Split-K" in attention and "Online softmax" in attention and "resident blocks" not in attention
     on_cpu = {name: library.moves(name, "cpu", ()) for name in ("gemm", "elementwise", "reduction")}
     assert "## Moves for products" in on_cpu["gemm"] and "## Moves for reductions" not in on_cpu["gemm"]
     other = library.moves("other", "cpu", ["products"])
@@ -271,6 +307,11 @@ def test_each_class_and_target_has_its_moves() -> None:
     assert "## Moves for products" not in library.moves("other", "cpu", ["functions"])
     windows = library.moves("reduction", "cpu", ["windows", "products"])
     assert re.findall("^## Moves for (\\w+)", windows, re.MULTILINE) == ["products", "windows"]
+    for op_class in ("elementwise", "reduction", "other"):
+        assert "Register tile" not in library.moves(op_class, "cpu", ["functions"])
+        assert "wgmma" not in library.writing("cuda", ["functions"])
+    attention = library.moves("other", "cpu", ["attention", "products", "functions"])
+    assert re.findall("^## Moves for (\\w+)", attention, re.MULTILINE) == ["reductions", "products"]
     assert "cp.async" not in library.writing("cpu", ["products"])
     assert "cp.async" in library.writing("cuda", ["products"])
 

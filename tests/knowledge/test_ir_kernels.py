@@ -13,7 +13,7 @@ from traced import Compiler, assert_close, call, trace
 
 from knowledge.compiler.plan import Decline, Plan
 from knowledge.compiler.problem import Problem
-from knowledge.compiler.schedule.loops import cuda
+from knowledge.compiler.schedule.loops import cpu, cuda
 from knowledge.compiler.schedule.loops.recipe import LoopsRecipe, compiled
 
 SHOWN = ("by cubes without steps", "conv2d", "linear", "transposed 2d", "cross entropy", "cumsum reversed",
@@ -112,6 +112,17 @@ def test_an_expanded_input_is_read_where_it_lies() -> None:
     problem = trace(lambda x: x.cumsum(1), x)
     source = LoopsRecipe().render(problem, Plan("loops"))
     assert 'require(a, "a", {5, 7}, {1, 0}, kDLFloat, 32);' in source and "mA(i0)" in source
+
+
+def test_pairs_beside_one_another_are_written_along_memory_not_across_heads() -> None:
+    def rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        even, odd = x[..., 0::2], x[..., 1::2]
+        return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2)
+
+    found = trace(rotary, torch.randn(24, 10, 32), torch.randn(10, 16), torch.randn(10, 16))
+    (nest,) = compiled(found).nests
+    along = cpu.lane(nest, 8)
+    assert along is not None and along.extent == 32
 
 
 def test_a_norm_follows_its_convolution_in_one_kernel() -> None:

@@ -13,6 +13,7 @@ from knowledge.compiler.ir.verify import verify
 from knowledge.compiler.passes.fusion import fused
 from knowledge.compiler.passes.pooling import pooled
 from knowledge.compiler.passes.staging import staged
+from knowledge.compiler.problem import Problem
 
 
 def outputs_of(made: object) -> tuple[torch.Tensor, ...]:
@@ -26,7 +27,8 @@ def oracle_of(case: Case) -> tuple[torch.Tensor, ...]:
     return outputs_of(case.function(*wide))
 
 
-def assert_means_the_same(name: str, case: Case) -> None:
+def assert_means_the_same(name: str, case: Case) -> Problem:
+    """The values that a case is lowered to are its own; the traced problem, for what follows."""
     problem = trace(case.function, *case.inputs)
     lowered = staged(problem)
     verify(node for _, node in lowered.outputs)
@@ -34,11 +36,7 @@ def assert_means_the_same(name: str, case: Case) -> None:
     wanted = outputs_of(case.function(*case.inputs))
     for got, theirs, oracle in zip(meaning(problem, lowered, given), wanted, oracle_of(case), strict=True):
         assert_close(got, theirs, oracle, name)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_what_is_traced_means_what_torch_computes(name: str) -> None:
-    assert_means_the_same(name, CASES[name])
+    return problem
 
 
 DECOMPOSED: dict[str, Case] = {
@@ -70,19 +68,20 @@ TOGETHER: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize("target", ["cpu", "cuda"])
 @pytest.mark.parametrize("name", [*TOGETHER, *CASES])
-def test_kernels_mean_what_torch_computes(name: str, target: str) -> None:
-    """What fusion and pooling make for a target, without what goes step by step."""
+def test_what_is_traced_and_its_kernels_mean_what_torch_computes(name: str) -> None:
+    """The values as lowered, and what fusion and pooling make of them for each target."""
     case = (TOGETHER | CASES)[name]
-    problem = trace(case.function, *case.inputs).model_copy(update={"target": target})
-    lowered = staged(problem)
-    made = fused(problem, lowered)
-    if problem.on_gpu:
-        made = pooled(made, lowered.graph, {each.name for each in problem.outputs})
-    if any(kernel.stepped for kernel in made.kernels):
-        return
+    problem = assert_means_the_same(name, case)
     given = dict(zip((each.name for each in problem.inputs), case.inputs, strict=True))
-    wanted = outputs_of(case.function(*case.inputs))
-    for got, theirs, oracle in zip(of_kernels(problem, made.kernels, given), wanted, oracle_of(case), strict=True):
-        assert_close(got, theirs, oracle, name)
+    wanted, oracles = outputs_of(case.function(*case.inputs)), oracle_of(case)
+    for target in ("cpu", "cuda"):
+        asked = problem.model_copy(update={"target": target})
+        lowered = staged(asked)
+        made = fused(asked, lowered)
+        if asked.on_gpu:
+            made = pooled(made, lowered.graph, {each.name for each in asked.outputs})
+        if any(kernel.stepped for kernel in made.kernels):
+            continue
+        for got, theirs, oracle in zip(of_kernels(asked, made.kernels, given), wanted, oracles, strict=True):
+            assert_close(got, theirs, oracle, f"{name} on {target}")

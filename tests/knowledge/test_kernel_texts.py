@@ -1,12 +1,13 @@
 """Kernels as texts that a reviewer reads in a diff: one for each schedule, instruction and target.
 
-`make goldens` writes them anew into `kernel_texts/`. What a kernel takes over from an exemplar stands there as one
-line. That kernels are right is held elsewhere: by evaluating values with PyTorch and by running kernels.
+`make goldens` writes them anew into `kernel_texts/`. What a kernel takes over from an exemplar, or has in common with a
+text before it, stands there as one line. That kernels are right is held elsewhere: by evaluating values with PyTorch,
+and by running kernels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -27,7 +28,7 @@ from knowledge.compiler.search.recipes import recipes, recipes_for
 
 FOLDER = Path(__file__).parent / "kernel_texts"
 MOST = 60
-# Fewer lines in a row that an exemplar has, too, are shown: they tell where a line stands.
+# Fewer lines in a row that another text has, too, are shown: they tell where a line stands.
 SHOWN = 6
 HALF = torch.bfloat16
 
@@ -171,26 +172,35 @@ def reached(recipe: Recipe, problem: Problem, kernel: str) -> str:
     return ""
 
 
-def condensed(text: str) -> str:
-    """With each run of lines that an exemplar has, too, as one line: first of the exemplar that shortens it most."""
+def condensed(text: str, before: Iterable[str]) -> str:
+    """With each run of lines that an exemplar or a text before it has, too, as one line: first of whichever shortens it
+    most. What tells the plan stays."""
+    sources = {name: load(name).text.splitlines() for name in names()}
+    sources |= {name: (FOLDER / name).read_text(encoding="utf-8").splitlines() for name in before}
     lines = text.splitlines()
-    while len(shorter := min((_without(lines, name) for name in names()), key=len)) < len(lines):
+    top = next((at for at, line in enumerate(lines, 1) if "playbook plan:" in line), 0)
+    head, lines = lines[:top], lines[top:]
+    while len(shorter := min((_without(lines, *source) for source in sources.items()), key=len)) < len(lines):
         lines = shorter
-    return "\n".join(lines) + "\n"
+    return "\n".join([*head, *lines]) + "\n"
 
 
-def _without(lines: list[str], exemplar: str) -> list[str]:
-    theirs, left, at = load(exemplar).text.splitlines(), [], 0
+def _without(lines: list[str], name: str, theirs: list[str]) -> list[str]:
+    left, at = [], 0
     for block in SequenceMatcher(None, theirs, lines, autojunk=False).get_matching_blocks():
         if block.size >= SHOWN:
-            left += [*lines[at : block.b], f"// {exemplar}: {block.size} lines"]
+            left += [*lines[at : block.b], f"// {name}: {block.size} lines"]
             at = block.b + block.size
     return [*left, *lines[at:]]
 
 
-@pytest.mark.parametrize("name", [*CASES, *SIZES])
+NAMES = (*CASES, *SIZES)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_kernel_reads_as_it_did(name: str, request: pytest.FixtureRequest) -> None:
-    text, file = condensed(rendered(name)), FOLDER / name
+    before = [each for each in NAMES[: NAMES.index(name)] if each.endswith(Path(name).suffix)]
+    text, file = condensed(rendered(name), before), FOLDER / name
     if request.config.getoption("goldens") == "renew":
         FOLDER.mkdir(exist_ok=True)
         file.write_text(text, encoding="utf-8")

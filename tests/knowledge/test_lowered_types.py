@@ -164,6 +164,7 @@ def named(cases: dict[str, Case], operand: torch.Tensor) -> dict[str, torch.Tens
     return {f"{name} {k}": each for name, results in made.items() for k, each in enumerate(results)}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", OPERANDS)
 @pytest.mark.parametrize("group", GROUPS)
 def test_results_and_types_are_torchs(group: str, dtype: str) -> None:

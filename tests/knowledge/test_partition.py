@@ -15,7 +15,7 @@ from gpu_kernels import A100, H200, compiled_as_it_is, for_nvcc, traced
 from traced import Compiler, assert_close, call, trace
 
 from harness.screen.source import screen_source
-from knowledge.compiler.plan import Decline, Draft, Plan
+from knowledge.compiler.plan import Decline, Draft, Plan, settled
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.parts.stages import StagesRecipe
 from knowledge.compiler.search.first import first_draft
@@ -61,16 +61,16 @@ PRODUCTS: dict[str, Case] = {
 }
 
 
-def last_plan(problem: Problem) -> Plan:
+def last_plan(problem: Problem, first: Plan) -> Plan:
     """After all moves."""
-    draft, plans = first_draft(problem), []
+    begun, _ = settled(RECIPE, problem, first)
+    plans, draft = [begun], next_draft(problem, RECIPE.render(problem, begun), ())
     while isinstance(draft, Draft):
         plan = Plan.read(draft.source)
         assert plan is not None and plan not in plans, draft.move
         assert RECIPE.render(problem, plan) == draft.source
         plans.append(plan)
         draft = next_draft(problem, draft.source, ())
-    assert plans
     return plans[-1]
 
 
@@ -91,7 +91,7 @@ def sources() -> dict[str, tuple[Problem, list[str]]]:
         problem = trace(function, *given)
         first = RECIPE.first_plan(problem)
         assert isinstance(first, Plan), first
-        found[name] = (problem, [RECIPE.render(problem, plan) for plan in (first, last_plan(problem))])
+        found[name] = (problem, [RECIPE.render(problem, plan) for plan in (first, last_plan(problem, first))])
     return found
 
 

@@ -133,6 +133,7 @@ def in_memory(problem: Problem) -> Iterator[tuple[str, str]]:
                 yield one.name, other.name
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["biased windows", "conformer convolution"])
 def test_memory_of_what_is_read_is_not_used_again_before_all_places_are_done(name: str) -> None:
     assert name in TASKS and compiled(everyday(name, "cpu")).groups
@@ -179,6 +180,7 @@ def drawn(seed: int) -> tuple[Callable[..., Any], tuple[torch.Tensor, ...]]:
     return run, (x, w, torch.randint(0, 5, shape[:2], generator=numbers))
 
 
+@pytest.mark.slow
 def test_drawn_programs_compute_what_pytorch_does(golden: Golden, compiler: Compiler) -> None:
     made = {seed: drawn(seed) for seed in range(10)}
     problems = {seed: trace(function, *given, device=Device(threads=1 + seed % 3, simd_floats=8))

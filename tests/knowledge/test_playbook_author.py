@@ -170,6 +170,18 @@ def test_what_the_recipes_for_single_kernels_decline_is_written_as_loop_nests() 
     assert set(writable_ops()) >= {"max_pool2d", "conv2d", "cat", "scaled_dot_product_attention"}
 
 
+def test_on_a_processor_rows_whose_columns_lie_apart_are_loop_nests_unless_products_stand_beside_them() -> None:
+    x, w = torch.randn(8, 30, 40), torch.randn(40, 64)
+    apart = trace(lambda x: F.softmax(x, 1), x, device=SMALL_CACHE)
+    assert "by the loops recipe" in written(apart).why
+    assert "by the rows recipe" in written(trace(lambda x: F.softmax(x, -1), x, device=SMALL_CACHE)).why
+    assert "by the rows recipe" in written(apart.model_copy(update={"target": "cuda"})).why
+    masked = trace(lambda x: F.normalize(x.relu().sum(1), dim=-1), x, device=SMALL_CACHE)
+    assert "by the loops recipe" in written(masked).why
+    product = trace(lambda x, w: F.softmax(x @ w, 1), x, w, device=SMALL_CACHE)
+    assert "by the stages recipe" in written(product).why
+
+
 def test_a_known_operation_in_an_unwritable_place_is_explained() -> None:
     def through_a_view(x: torch.Tensor) -> torch.Tensor:
         doubled = x * 2

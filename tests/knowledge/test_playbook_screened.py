@@ -43,6 +43,7 @@ def sources(problem: Problem) -> list[str]:
     return [*written, first.source]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("device", DEVICES, ids=["wide", "narrow"])
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_pass_the_screen(example: Path, device: Device) -> None:
@@ -82,6 +83,7 @@ ON_GPUS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("name", ON_GPUS)
 def test_kernels_for_gpus_pass_the_screen(name: str, dtype: torch.dtype) -> None:

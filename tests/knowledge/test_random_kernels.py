@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pytest
 import torch
 from emulated import emulated
 from gpu_kernels import A100
@@ -48,6 +49,7 @@ def written(program: Program, target: str, turn: int) -> list[Written]:
 
 
 # A failure is not made smaller: that takes a compilation a step.
+@pytest.mark.slow
 @settings(
     max_examples=settings().max_examples // 50, phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -199,6 +199,7 @@ X, B = torch.randn(5, 9, generator=torch.Generator().manual_seed(2)), torch.lins
         (lambda x, b: F.softmax(x + b, -1), 3, ["exp"]),
         (lambda x, b: F.log_softmax(x, -1), 3, []),
         (lambda x, b: torch.tanh(x) / torch.tanh(x).sum(-1, keepdim=True), 2, ["tanh"]),
+        (lambda x, b: F.softmax(2 * torch.tanh(x), -1), 3, ["mul", "exp"]),
         (lambda x, b: F.layer_norm(x, (9,), b, b), 3, []),
         (lambda x, b: (x.amax(-1), x * 2), 1, []),
         (lambda x, b: (x - x.amax(-1, keepdim=True)).exp().sum(-1), 2, []),
@@ -208,6 +209,20 @@ def test_a_row_is_gone_over_as_often_as_it_must_be(function: Forward, sweeps: in
     program = executed(function, [X, B])
     assert program.sweeps == sweeps
     assert [node.op for node in program.kept] == kept
+
+
+@pytest.mark.parametrize(
+    ("function", "apart"),
+    [
+        (lambda x: x.softmax(-1), False),
+        (lambda x: x.softmax(1), True),
+        (lambda x: x.sum((0, 2)), True),
+        (lambda x: F.group_norm(x, 2), False),
+        (lambda x: F.group_norm(x, 2, x[0, :, 0], x[1, :, 0]), True),
+    ],
+)
+def test_columns_lie_apart_where_no_register_holds_neighbours(function: Forward, apart: bool) -> None:
+    assert RowProgram(lower_problem(trace(function, torch.randn(3, 4, 9)))).steps_apart == apart
 
 
 def test_a_sum_below_a_maximum_belongs_to_the_maximum_s_sweep_where_it_may() -> None:

@@ -63,6 +63,7 @@ def said_of(bug: int) -> str:
     return finding.message
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("bug", "message", "cause"),
     [

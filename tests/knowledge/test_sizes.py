@@ -73,6 +73,7 @@ def written(name: str, target: str) -> Draft:
     return draft
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 def test_loops_over_whatever_sizes_come_are_right_at_other_sizes(
     target: str, compiler: Compiler, golden: Golden

@@ -118,6 +118,7 @@ def run(task: Task, seed: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     return inputs, [made] if isinstance(made, torch.Tensor) else list(made)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("body", "of"), [*CHECKED.items(), *SPELLED.items(), *PARTS.items()])
 def test_what_is_traced_is_what_pytorch_computes(body: str, of: str) -> None:
     task = task_of(body, of)
@@ -130,6 +131,7 @@ def test_what_is_traced_is_what_pytorch_computes(body: str, of: str) -> None:
             torch.testing.assert_close(found, eager, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_ctc_loss_takes_no_more_source_for_more_steps() -> None:
     body = "return F.ctc_loss(x, y, a, b)"
     few, many = (first_draft(posed(task_of(body, _CTC[body].replace("{steps}", str(count))))) for count in (20, 60))

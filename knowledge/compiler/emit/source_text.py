@@ -15,10 +15,10 @@ from knowledge.compiler.ir.index import Axis
 from knowledge.compiler.ir.sizes import Size
 from knowledge.compiler.ir.strides import Space
 from knowledge.compiler.kernels.source import load as exemplar
-from knowledge.compiler.lower.lowering import Lowered, base_name
+from knowledge.compiler.lower.lowering import Lowered
 from knowledge.compiler.passes.row_program import RowProgram
 from knowledge.compiler.plan import Plan
-from knowledge.compiler.problem import Problem, Scalar, Tensor
+from knowledge.compiler.problem import Problem, Scalar, Tensor, base_name
 
 RESERVED = frozenset((
     "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch",

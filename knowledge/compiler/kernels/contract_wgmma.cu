@@ -1,6 +1,7 @@
 // begin header
-// A convolution on Hopper's TF32 tensor cores, as an implicit GEMM: out(m,n) = sum over k of left(m,k) * right(n,k),
-// where m is a channel that comes out, n a place of an image, and k a channel that goes in with a tap of the window.
+// A convolution on Hopper's tensor cores, in TF32 or in 16 bits, as an implicit GEMM:
+// out(m,n) = sum over k of left(m,k) * right(n,k), where m is a channel that comes out, n a place of an image, and k a
+// channel that goes in with a tap of the window.
 // Here 16 images of 64 x 56 x 56, 128 channels out, windows of 3 x 3, a padding of 1, at float32 grade (3xTF32).
 // Nothing is copied into a matrix first: a row n of `right` is an address and its place in the image, a k adds a step
 // to each (a table that `prepare` writes). Producers read a tile of it, neighbouring threads neighbouring places,
@@ -32,8 +33,10 @@
 
 // begin engine
 namespace background {
-using T = float;
-using BLK_K = _32;
+// What operands are in shared memory: float32, of which the tensor cores read TF32, or 16-bit numbers.
+template <class P> using E = typename P::Element;
+template <class P> using Multiplied = std::conditional_t<sizeof(E<P>) == 4, tfloat32_t, E<P>>;
+template <class P> using BLK_K = Int<128 / sizeof(E<P>)>;
 constexpr int Producers = 256, Consumers = 256, Threads = Producers + Consumers;
 // Registers a thread, once producers have handed theirs over: 65536 in all.
 constexpr uint32_t ProducerRegisters = 88, ConsumerRegisters = 168;
@@ -45,8 +48,8 @@ constexpr int PieceRows = 16, PieceColumns = 32, PieceStride = 40;
 
 template <class P> constexpr int TilesM = ceil_div(P::M, P::BLK_M::value);
 template <class P> constexpr int TilesN = ceil_div(P::N, P::BLK_N::value);
-template <class P> constexpr int TilesK = ceil_div(P::K, BLK_K::value);
-template <class P> constexpr int PaddedK = TilesK<P> * BLK_K::value;
+template <class P> constexpr int TilesK = ceil_div(P::K, BLK_K<P>::value);
+template <class P> constexpr int PaddedK = TilesK<P> * BLK_K<P>::value;
 template <class P> constexpr int Works = TilesM<P> * TilesN<P> * P::Batches;
 
 // One operand's tiles in shared memory as wgmma reads them: rounded, and for three products what that left over.
@@ -54,10 +57,12 @@ template <class P, class Rows_>
 struct Operand {
   using Rows = Rows_;
   static constexpr int Parts = P::Products == 3 ? 2 : 1;
-  using Part = decltype(composition(Swizzle<3, 2, 3>{}, Layout<Shape<Rows, BLK_K>, Stride<BLK_K, _1>>{}));
-  using Shared = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<tfloat32_t>{},
-                                        Shape<Rows, BLK_K, Int<Parts * P::Stages>>{}));  // (BLK,BLK_K,Parts*Stages)
-  static constexpr int part = Rows::value * BLK_K::value, size = Parts * part;           // elements of one tile
+  using Steps = BLK_K<P>;
+  using Swizzled = Swizzle<3, sizeof(E<P>) == 4 ? 2 : 3, 3>;  // of 16 bytes
+  using Part = decltype(composition(Swizzled{}, Layout<Shape<Rows, Steps>, Stride<Steps, _1>>{}));
+  using Shared = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<Multiplied<P>>{},
+                                        Shape<Rows, Steps, Int<Parts * P::Stages>>{}));  // (BLK,BLK_K,Parts*Stages)
+  static constexpr int part = Rows::value * Steps::value, size = Parts * part;           // elements of one tile
 
   CUTE_DEVICE static int at(int row, int k) { return typename Operand::Part{}(row, k); }
 };
@@ -66,20 +71,20 @@ template <class P> using Right = Operand<P, typename P::BLK_N>;
 // What `prepare` writes: the steps along K, then the left operand tile by tile.
 template <class P> constexpr int64_t StepBytes = int64_t(PaddedK<P>) * sizeof(int4);
 template <class P> constexpr int64_t PackedTiles = int64_t(P::Batches) * TilesM<P> * TilesK<P>;
-template <class P> constexpr int64_t HeldBytes = StepBytes<P> + PackedTiles<P> * Left<P>::size * int64_t(sizeof(T));
+template <class P> constexpr int64_t HeldBytes = StepBytes<P> + PackedTiles<P> * Left<P>::size * int64_t(sizeof(E<P>));
 
 template <class P>
 struct Shared {
-  T A[P::Stages * Left<P>::size];   // (BLK_M,BLK_K,Parts*Stages)
-  T B[P::Stages * Right<P>::size];  // (BLK_N,BLK_K,Parts*Stages)
-  T pieces[Consumers / 32][PieceRows * PieceStride];
+  E<P> A[P::Stages * Left<P>::size];   // (BLK_M,BLK_K,Parts*Stages)
+  E<P> B[P::Stages * Right<P>::size];  // (BLK_N,BLK_K,Parts*Stages)
+  float pieces[Consumers / 32][PieceRows * PieceStride];
   uint64_t full[P::Stages], empty[P::Stages], turn[2];
 };
 
 template <class P>
 using Mma = decltype(make_tiled_mma(
-    GMMA::ss_op_selector<tfloat32_t, tfloat32_t, float,
-                         Shape<_64, Int<P::BLK_N::value * (Alternates<P> ? 128 : P::BLK_M::value) / 128>, BLK_K>>(),
+    GMMA::ss_op_selector<Multiplied<P>, Multiplied<P>, float,
+                         Shape<_64, Int<P::BLK_N::value * (Alternates<P> ? 128 : P::BLK_M::value) / 128>, BLK_K<P>>>(),
     std::conditional_t<Alternates<P>, Layout<Shape<_1, _1, _1>>,
                        Layout<Shape<Int<P::BLK_M::value / 64>, Int<128 / P::BLK_M::value>, _1>>>{}));
 
@@ -95,18 +100,23 @@ CUTE_DEVICE float rounded(float x) {
 
 // The left operand as tiles of (BLK_M,BLK_K), zeros beyond its edges, and what each k adds to a row of the right one.
 template <class P>
-__global__ void __launch_bounds__(kThreads) prepare(P const p, T* packed, int4* steps) {
+__global__ void __launch_bounds__(kThreads) prepare(P const p, E<P>* packed, int4* steps) {
   using X = Left<P>;
   int64_t const first = int64_t(blockIdx.x) * kThreads + threadIdx.x;
   for (int64_t at = first; at < PackedTiles<P> * X::part; at += int64_t(gridDim.x) * kThreads) {
     int64_t const tile = at / X::part;
-    int const row = int(at % X::part) / BLK_K::value, near = int(at % BLK_K::value);
+    int const row = int(at % X::part) / BLK_K<P>::value, near = int(at % BLK_K<P>::value);
     int const m = int(tile / TilesK<P> % TilesM<P>) * P::BLK_M::value + row;
-    int const k = int(tile % TilesK<P>) * BLK_K::value + near;
-    T const x = m < P::M && k < P::K ? p.left(int(tile / (TilesK<P> * TilesM<P>)), m, k) : T(0), big = rounded<true>(x);
-    T* const to = packed + tile * X::size + X::at(row, near);
-    *to = big;
-    if constexpr (X::Parts == 2) to[X::part] = x - big;
+    int const k = int(tile % TilesK<P>) * BLK_K<P>::value + near;
+    float const x = m < P::M && k < P::K ? p.left(int(tile / (TilesK<P> * TilesM<P>)), m, k) : 0;
+    E<P>* const to = packed + tile * X::size + X::at(row, near);
+    if constexpr (sizeof(E<P>) == 4) {
+      float const big = rounded<true>(x);
+      *to = big;
+      if constexpr (X::Parts == 2) to[X::part] = x - big;
+    } else {
+      *to = E<P>(x);
+    }
   }
   for (int64_t k = first; k < PaddedK<P>; k += int64_t(gridDim.x) * kThreads) {
     steps[k] = k < P::K ? p.step(int(k)) : make_int4(0, 0, 0, 0);
@@ -125,7 +135,7 @@ __noinline__ __device__ float plain_sum(P const& p, int4 const* steps, int batch
     if constexpr (P::Spares) {
       if (!inside || !p.counts(batch, m, k)) continue;
     }
-    sum = fmaf(p.left(batch, m, k), inside ? T(row.from[step.x]) : T(0), sum);
+    sum = fmaf(p.left(batch, m, k), inside ? float(row.from[step.x]) : 0.0f, sum);
   }
   return sum;
 }
@@ -141,44 +151,74 @@ struct Work {
         batch(index / TilesM<P> % P::Batches) {}
 };
 
-// A thread's part of a tile of the right operand on its way: of one row; neighbouring threads read neighbouring rows.
+// __ldg knows no 16-bit floats of CUTLASS.
+template <class T>
+CUTE_DEVICE T read_only(T const* from) {
+  if constexpr (sizeof(T) == 4) {
+    return __ldg(from);
+  } else {
+    return T::bitcast(__ldg(reinterpret_cast<uint16_t const*>(from)));
+  }
+}
+
+// A thread's part of a tile of the right operand on its way: half a row; neighbouring threads read neighbouring rows.
 template <class P>
 struct Parcel {
   using X = Right<P>;
-  static constexpr int Rows = P::BLK_N::value;
+  using T = E<P>;
+  static constexpr int Rows = P::BLK_N::value, Word = 16 / sizeof(T);
   static_assert(Producers % Rows == 0, "a producer's thread keeps to one row");
-  static constexpr int words = X::part / 4 / Producers;  // of 4 k's
-  static_assert(words == 4, "a producer's thread reads the 16 k's of one step");
-  float4 values[words];
+  static constexpr int words = X::part / Word / Producers, size = Word * words;
+  // Neighbouring k's that share a step.
+  static constexpr int Even = 16;
+  static_assert(size % Even == 0, "a producer's thread reads whole steps");
+  union {
+    uint4 values[words];
+    float4 floats[words];
+  };
 
+  CUTE_DEVICE Parcel() {}
   CUTE_DEVICE static int row(int thread) { return thread % Rows; }
-  CUTE_DEVICE static int k(int thread, int word) { return 4 * (thread / Rows * words + word); }
+  CUTE_DEVICE static int k(int thread, int word) { return Word * (thread / Rows * words + word); }
 
-  // Of the tile's first k of this thread, or of all its 16 k's where they are inside or not together.
+  // Of the tile's first k of this thread, or of its first 16 k's where they are inside or not together.
   CUTE_DEVICE static int4 step(int4 const* steps, int k_tile, int thread) {
-    return __ldg(steps + k_tile * BLK_K::value + k(thread, 0));
+    return __ldg(steps + k_tile * BLK_K<P>::value + k(thread, 0));
   }
 
   CUTE_DEVICE void load(typename P::Row const& at, int4 const* steps, int4 const step, int k_tile, int thread) {
-    int const first = k_tile * BLK_K::value + k(thread, 0);
-    T v[4 * words];
+    int const first = k_tile * BLK_K<P>::value + k(thread, 0);
+    union {
+      T v[size];
+      uint4 v4[words];
+    };
     if constexpr (P::Apart != 0) {
-      bool const inside = (P::K % BLK_K::value == 0 || first < P::K) && P::inside(at, step);
-      T const* const from = at.from + step.x;
       CUTE_UNROLL
-      for (int i = 0; i < 4 * words; ++i) v[i] = inside ? __ldg(from + i * P::Apart) : T(0);
+      for (int even = 0; even < size; even += Even) {
+        int4 const own = even == 0 ? step : __ldg(steps + first + even);
+        bool const inside = (P::K % BLK_K<P>::value == 0 || first + even < P::K) && P::inside(at, own);
+        auto const* const from = at.from + own.x;
+        if constexpr (P::Wide) {
+          CUTE_UNROLL
+          for (int i = even; i < even + Even; i += Word) {
+            uint4 const* const whole = reinterpret_cast<uint4 const*>(from + (i - even));
+            v4[i / Word] = inside ? __ldg(whole) : make_uint4(0, 0, 0, 0);
+          }
+        } else {
+          CUTE_UNROLL
+          for (int i = even; i < even + Even; ++i) v[i] = inside ? read_only(from + (i - even) * P::Apart) : T(0);
+        }
+      }
     } else {
       CUTE_UNROLL
-      for (int i = 0; i < 4 * words; ++i) {
+      for (int i = 0; i < size; ++i) {
         int4 const own = i == 0 ? step : __ldg(steps + first + i);
-        bool const inside = (P::K % BLK_K::value == 0 || first + i < P::K) && P::inside(at, own);
-        v[i] = inside ? __ldg(at.from + own.x) : T(0);
+        bool const inside = (P::K % BLK_K<P>::value == 0 || first + i < P::K) && P::inside(at, own);
+        v[i] = inside ? read_only(at.from + own.x) : T(0);
       }
     }
     CUTE_UNROLL
-    for (int word = 0; word < words; ++word) {
-      values[word] = make_float4(v[4 * word], v[4 * word + 1], v[4 * word + 2], v[4 * word + 3]);
-    }
+    for (int word = 0; word < words; ++word) values[word] = v4[word];
   }
 
   // What is left over is not rounded: the tensor core ignores its 13 lowest bits.
@@ -186,13 +226,17 @@ struct Parcel {
     CUTE_UNROLL
     for (int word = 0; word < words; ++word) {
       T* const to = shared + X::at(row(thread), k(thread, word));
-      constexpr bool cleared = X::Parts == 2;
-      float4 const x = values[word];
-      float4 const big = make_float4(rounded<cleared>(x.x), rounded<cleared>(x.y), rounded<cleared>(x.z),
-                                     rounded<cleared>(x.w));
-      *reinterpret_cast<float4*>(to) = big;
-      if constexpr (X::Parts == 2) {
-        *reinterpret_cast<float4*>(to + X::part) = make_float4(x.x - big.x, x.y - big.y, x.z - big.z, x.w - big.w);
+      if constexpr (sizeof(T) == 4) {
+        constexpr bool cleared = X::Parts == 2;
+        float4 const x = floats[word];
+        float4 const big = make_float4(rounded<cleared>(x.x), rounded<cleared>(x.y), rounded<cleared>(x.z),
+                                       rounded<cleared>(x.w));
+        *reinterpret_cast<float4*>(to) = big;
+        if constexpr (X::Parts == 2) {
+          *reinterpret_cast<float4*>(to + X::part) = make_float4(x.x - big.x, x.y - big.y, x.z - big.z, x.w - big.w);
+        }
+      } else {
+        *reinterpret_cast<uint4*>(to) = values[word];
       }
     }
   }
@@ -218,8 +262,8 @@ struct Stage {
 
 // Fills the stages in turn; the loads of two tiles travel while the one before them is rounded.
 template <class P>
-CUTE_DEVICE void produce(Shared<P>& shared, P const& p, T const* packed, int4 const* steps) {
-  constexpr uint32_t bytes = Left<P>::size * sizeof(T);
+CUTE_DEVICE void produce(Shared<P>& shared, P const& p, E<P> const* packed, int4 const* steps) {
+  constexpr uint32_t bytes = Left<P>::size * sizeof(E<P>);
   int const thread = threadIdx.x;
   Stage<P> stage;
   Parcel<P> even, odd;
@@ -270,9 +314,10 @@ CUTE_DEVICE void produce(Shared<P>& shared, P const& p, T const* packed, int4 co
   }
 }
 
-// A warp's 16 rows from m0 on, piece by piece through shared memory, so that neighbouring threads write neighbours.
+// A warp's 16 rows from m0 on, piece by piece through shared memory, so that neighbouring threads write neighbours,
+// which are rows where a P stores down.
 template <class P, class Fragment>
-CUTE_DEVICE void write(T* piece, Fragment const& tCrC, int m0, int n0, int batch, P const& p, int4 const* steps) {
+CUTE_DEVICE void write(float* piece, Fragment const& tCrC, int m0, int n0, int batch, P const& p, int4 const* steps) {
   constexpr int across = PieceColumns / P::Columns;  // threads along a row
   int const lane = threadIdx.x % 32, column = lane % across * P::Columns;
   CUTE_UNROLL
@@ -280,10 +325,23 @@ CUTE_DEVICE void write(T* piece, Fragment const& tCrC, int m0, int n0, int batch
     __syncwarp();
     CUTE_UNROLL
     for (int at = 16 * first; at < 16 * first + 16; at += 2) {  // of (2,2,BLK_N/8): column, row, columns 8 apart
-      T* const to = piece + (lane / 4 + at / 2 % 2 * 8) * PieceStride + at % 16 / 4 * 8 + lane % 4 * 2;
+      float* const to = piece + (lane / 4 + at / 2 % 2 * 8) * PieceStride + at % 16 / 4 * 8 + lane % 4 * 2;
       *reinterpret_cast<float2*>(to) = make_float2(tCrC(at), tCrC(at + 1));
     }
     __syncwarp();
+    if constexpr (P::Down) {
+      static_assert(P::Columns == 1);
+      int const row = lane % PieceRows, m = m0 + row;
+#pragma unroll 4
+      for (int at = lane / PieceRows; at < PieceColumns; at += 32 / PieceRows) {
+        int const n = n0 + first * PieceColumns + at;
+        if (m >= P::M || n >= P::N) continue;
+        float x[1] = {piece[row * PieceStride + at]};
+        if (!isfinite(x[0])) x[0] = plain_sum(p, steps, batch, m, n);
+        p.store(batch, m, n, x);
+      }
+      continue;
+    }
     int const n = n0 + first * PieceColumns + column;
     if (n >= P::N) continue;
     constexpr int rows = PieceRows * across / 32;  // of a thread
@@ -321,9 +379,9 @@ CUTE_DEVICE void consume(Shared<P>& shared, P const& p, int4 const* steps) {
   using BLK_N = typename P::BLK_N;
   using OperandA = Left<P>;
   using OperandB = Right<P>;
-  auto* const pA = reinterpret_cast<tfloat32_t*>(shared.A);
+  auto* const pA = reinterpret_cast<Multiplied<P>*>(shared.A);
   Tensor sA = make_tensor(make_smem_ptr(pA), typename OperandA::Shared{});  // (BLK_M,BLK_K,Parts*Stages)
-  auto* const pB = reinterpret_cast<tfloat32_t*>(shared.B);
+  auto* const pB = reinterpret_cast<Multiplied<P>*>(shared.B);
   Tensor sB = make_tensor(make_smem_ptr(pB), typename OperandB::Shared{});  // (BLK_N,BLK_K,Parts*Stages)
   Mma<P> mma;
   int const thread = threadIdx.x - Producers, warp = thread / 32, lane = thread % 32;
@@ -407,7 +465,7 @@ CUTE_DEVICE void consume(Shared<P>& shared, P const& p, int4 const* steps) {
 
 template <class P>
 __global__ void __launch_bounds__(Threads, 1)
-contract(P const p, T const* __restrict__ packed, int4 const* __restrict__ steps) {
+contract(P const p, E<P> const* __restrict__ packed, int4 const* __restrict__ steps) {
   extern __shared__ __align__(1024) uint8_t memory[];
   Shared<P>& shared = *reinterpret_cast<Shared<P>*>(memory);
   if (threadIdx.x == 0) {
@@ -436,7 +494,7 @@ contract(P const p, T const* __restrict__ packed, int4 const* __restrict__ steps
 template <class P>
 void launch(P const& p, char* held, cudaStream_t stream) {
   auto* const steps = reinterpret_cast<int4*>(held);
-  auto* const packed = reinterpret_cast<T*>(held + StepBytes<P>);
+  auto* const packed = reinterpret_cast<E<P>*>(held + StepBytes<P>);
   int const some = int(std::min<int64_t>(PackedTiles<P> * Left<P>::part / kThreads + 1, 1024));
   prepare<P><<<some, kThreads, 0, stream>>>(p, packed, steps);
   constexpr int bytes = sizeof(Shared<P>), threads = Threads, blocks = std::min(Works<P>, P::Blocks);

@@ -29,7 +29,7 @@ _OPERATIONS = {
 }  # fmt: skip
 _BY_INDEX = (
     "pad", "constant_pad_nd", *(name for name in MOVING if name.endswith("d") and "_pad" in name), "roll", "diagonal",
-    "diag", "diag_embed", "cdist", *CONTRACTING, *REDUCTIONS, *SCANNING, *SCATTERING, *SORTING, "as_strided",
+    "diag", "diag_embed", "cdist", "einsum", *CONTRACTING, *REDUCTIONS, *SCANNING, *SCATTERING, *SORTING, "as_strided",
     "diagonal_scatter", "cat", "concat", "gather", "take", "index_select", "index", "isin", "_pdist_forward",
     "cross_entropy_loss", "embedding", *(name for name in WINDOWS if name.startswith("upsample")),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.nouns.aten import ALIASING
@@ -12,9 +12,10 @@ from knowledge.compiler.ir.index import Axis, number, places
 from knowledge.compiler.ir.nodes import Value, Values
 from knowledge.compiler.ir.sizes import real
 from knowledge.compiler.lower.looping import gathered, looped
-from knowledge.compiler.lower.rolling import Loop, refs, rolled
+from knowledge.compiler.lower.rolling import Loop, rolled
 from knowledge.compiler.lower.schemas import completed
-from knowledge.compiler.problem import Argument, DTypeArg, Op, Problem, Ref, Tensor
+from knowledge.compiler.lower.writes import aliases
+from knowledge.compiler.problem import Argument, DTypeArg, Op, Problem, Ref, Tensor, base_name, reads
 
 Lower = Callable[["Lowering", Op], "Node | tuple[Node, ...]"]
 
@@ -105,17 +106,6 @@ class Lowered:
     operations: tuple[str, ...]
 
 
-def base_name(target: str) -> str:
-    """`aten.add_.Tensor` -> `add_`."""
-    parts = target.split(".")
-    return parts[1] if len(parts) > 1 and parts[0] == "aten" else target
-
-
-def reads(op: Op) -> Iterator[str]:
-    """Every value that an operation is given."""
-    return refs((*op.args, *op.kwargs.values()))
-
-
 def live(problem: Problem) -> list[Op]:
     """The operations that an output comes from, and all that write in place."""
     return [each for each in _live(problem.ops, problem.returns) if isinstance(each, Op)]
@@ -191,15 +181,6 @@ def _as_traced(state: Lowering, op: Op, node: Node, result: Tensor) -> Node:
     if node.dtype != result.dtype or not (node.uniform or node.shape == result.shape or constant):
         raise UnwritableError(f"{op.target} as {result.dtype}{list(result.shape)}")
     return state.graph.expand(node, result.shape)
-
-
-def aliases(op: Op) -> Iterator[tuple[str, str]]:
-    """The results that may share storage with an operand, each with that operand's name."""
-    if base_name(op.target) in ALIASING and op.args:
-        sources = op.args[0] if isinstance(op.args[0], tuple) else (op.args[0],) * len(op.results)
-        for result, source in zip(op.results, sources, strict=False):
-            if isinstance(source, Ref):
-                yield result.name, source.ref
 
 
 def _overwrite(state: Lowering, op: Op, node: Node) -> None:

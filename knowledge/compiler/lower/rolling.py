@@ -13,11 +13,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from harness.nouns.aten import of_kinds
 from knowledge.compiler.ir.sizes import Size
-from knowledge.compiler.problem import Argument, Op, Problem, Ref, Tensor
+from knowledge.compiler.lower import cells, places, writes
+from knowledge.compiler.problem import Argument, Op, Problem, Ref, Tensor, base_name, reads, refs
 
-LEAST_STEPS, LEAST_OPERATIONS = 8, 96
-"""What is shorter, or fewer operations in all, is written as the trace has it."""
+LEAST_STEPS, LEAST_OPERATIONS, LEAST_WITH_KERNELS = 8, 96, 24
+"""What is shorter, or fewer operations in all, is written as the trace has it; the last where a step has more than
+elementwise operations, each of which is a kernel of its own."""
+_KERNELS = of_kinds("reduction", "norm", "loss", "scan", "sort", "product", "convolution", "attention", "recurrence")
 MOST_BEFORE = 3
 """Steps back that an operand may lie."""
 _WINDOWS, _PERIODS, _TRIES = (1, 2, 4, 12, 40), 4, 4
@@ -74,7 +78,7 @@ class Loop:
         """The values around the loop that it needs; of another loop's steps, the first that it takes."""
         own = {result.name for op in self.ops for result in op.results}
         own |= {each.name for each in self.carried} | {each.name for each in self.taken}
-        yield from (name for op in self.ops for name in refs((*op.args, *op.kwargs.values())) if name not in own)
+        yield from (name for op in self.ops for name in reads(op) if name not in own)
         yield from (each.first for each in self.carried)
         for each in self.taken:
             yield from refs(each.of.args) if each.of else (each.first,)
@@ -88,17 +92,12 @@ class Loop:
             count = len(wanted)
             for op in reversed(self.ops):
                 if not wanted.isdisjoint(result.name for result in op.results):
-                    wanted.update(refs((*op.args, *op.kwargs.values())))
+                    wanted.update(reads(op))
             wanted.update(each.after for each in self.carried if each.name in wanted)
         ops = tuple(op for op in self.ops if not wanted.isdisjoint(result.name for result in op.results))
         carried = tuple(each for each in self.carried if each.name in wanted)
         taken = tuple(each for each in self.taken if each.name in wanted)
         return replace(self, ops=ops, carried=carried, taken=taken, shows=shows)
-
-
-def refs(arguments: Sequence[Argument]) -> Iterator[str]:
-    """Every value among some arguments."""
-    return (atom.ref for atom in _atoms(arguments) if isinstance(atom, Ref))
 
 
 def _atoms(arguments: Sequence[Argument]) -> Iterator[Argument]:
@@ -109,7 +108,7 @@ def _atoms(arguments: Sequence[Argument]) -> Iterator[Argument]:
 def rolled(problem: Problem) -> Sequence[Op | Loop]:
     """The operations, with what repeats as loops."""
     sized = any(isinstance(extent, Size) for each in problem.outputs for extent in each.shape)
-    if len(problem.ops) < LEAST_OPERATIONS or problem.others or sized:
+    if len(problem.ops) < LEAST_WITH_KERNELS or problem.others or sized:
         return problem.ops
     known = next((items for one, items in _KNOWN if one is problem), None)
     if known is None:
@@ -162,7 +161,7 @@ class _Slot:
 
 class _Roller:
     def __init__(self, problem: Problem) -> None:
-        self.ops = problem.ops
+        self.ops = cells.spelled(places.joined(writes.without_writes(problem), problem.returns), LEAST_STEPS)
         self.made = {
             result.name: _Made(number, place)
             for number, op in enumerate(self.ops)
@@ -170,9 +169,7 @@ class _Roller:
         }
         given = (each for each in (*problem.inputs, *problem.parameters) if isinstance(each, Tensor))
         self.tensors = {each.name: each for each in (*given, *(result for op in self.ops for result in op.results))}
-        self.asked = {
-            name: number for number, op in enumerate(self.ops) for name in refs((*op.args, *op.kwargs.values()))
-        }
+        self.asked = {name: number for number, op in enumerate(self.ops) for name in reads(op)}
         self.asked |= dict.fromkeys(problem.returns, len(self.ops))
         self.parted = {number for number, op in enumerate(self.ops) if op.target in _PARTS
                        and len({each.shape for each in op.results}) == 1}  # fmt: skip
@@ -203,19 +200,25 @@ class _Roller:
             slots = [self._slot(stretch, [step[place] for step in steps]) for place in range(len(steps[0]))]
             count = min((each.length for each in slots), default=stretch.times)
             part = _Stretch(stretch.start, stretch.period, count)
-            written = any(op.target.split(".")[1].endswith("_") for op in self.ops[part.start : part.end])
-            if count >= LEAST_STEPS and part.end - part.start >= LEAST_OPERATIONS and not written:
+            written = any(base_name(op.target).endswith("_") for op in self.ops[part.start : part.end])
+            if count >= LEAST_STEPS and self._are_many(part) and not written:
                 yield self._loop(part, slots), part
             else:
                 count, tries = 1, tries + 1
             stretch = _Stretch(stretch.start + count * stretch.period, stretch.period, stretch.times - count)
+
+    def _are_many(self, part: _Stretch) -> bool:
+        """Whether a loop's operations are worth one."""
+        step = self.ops[part.start : part.start + part.period]
+        has_kernels = any(base_name(op.target) in _KERNELS for op in step)
+        return part.end - part.start >= (LEAST_WITH_KERNELS if has_kernels else LEAST_OPERATIONS)
 
     def _slots(self, stretch: _Stretch, step: int) -> list[_Own | str | int]:
         """The operands of one step, and the arguments that may move."""
         begin = stretch.start + step * stretch.period
         found: list[_Own | str | int] = []
         for op in self.ops[begin : begin + stretch.period]:
-            for name in refs((*op.args, *op.kwargs.values())):
+            for name in reads(op):
                 made = self.made.get(name)
                 place = (made.op - stretch.start) if made else -1
                 if made is None or place < 0:
@@ -378,6 +381,6 @@ def _of_period(ids: Sequence[int], period: int) -> Iterator[_Stretch]:
     for place in range(len(ids) - period + 1):
         if place == len(ids) - period or ids[place] != ids[place + period]:
             count = (place - start) // period + 1
-            if count >= LEAST_STEPS and count * period >= LEAST_OPERATIONS:
+            if count >= LEAST_STEPS and count * period >= LEAST_WITH_KERNELS:
                 yield _Stretch(start, period, count)
             start = place + 1

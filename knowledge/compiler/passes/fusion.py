@@ -21,6 +21,7 @@ from knowledge.compiler.ir.rewriting import Inliner
 from knowledge.compiler.ir.sizes import Size
 from knowledge.compiler.ir.strides import packed_strides
 from knowledge.compiler.lower.lowering import Lowered
+from knowledge.compiler.passes.factors import computed_factors, factors
 from knowledge.compiler.passes.kernel import Kernel, Store
 from knowledge.compiler.passes.stepping import Steps, asked_of, in_loop
 from knowledge.compiler.problem import Problem, Tensor
@@ -58,6 +59,8 @@ def _padded(tensor: Tensor) -> int:
 
 # Operations that a loop's steps, which wait for each other, do not repeat.
 STEPS_WAIT = 4
+# The same of a factor on a GPU: tensor cores take what lies in memory.
+WORTH_FACTOR = 7
 EXTREMA = frozenset(("amax", "amin", "argmax", "argmin"))
 
 
@@ -116,12 +119,6 @@ def _whole(graph: Values, tensor: Tensor, node: Node) -> Value:
     return graph.map(tensor.shape, graph.spread(node, tensor.shape))
 
 
-def _factors(value: Value, inliner: Inliner) -> Iterator[Value]:
-    """What a sum of products reads: tensor cores take such factors as they are."""
-    if value.kind == "reduce" and value.op == "sum" and (body := inliner.body(value)).op == "mul":
-        yield from (each.value for each in reads(body) if each in body.args and each.value is not None)
-
-
 class _Fusion:
     """`around` are the values around a loop that lie in memory; `order` those of one of its steps."""
 
@@ -148,13 +145,15 @@ class _Fusion:
         for value in self.order:
             cost[id(value)] = _cost(value, cost)
         asked = dict.fromkeys((id(value) for value in self.order), 0.0)
+        computed = {id(each) for value in self.order for each in computed_factors(value)} if self.apart else set()
         around = {id(each.value) for value in self.order if value.region for each in reads(*value.bodies)}
         for value in reversed(self.order):
             evaluations = asked[id(value)] if id(value) not in kept else value.evaluations
             repeats = evaluations / max(value.numel, 1)
             again = (repeats - 1) * cost[id(value)]
+            worth = min(self.worth, WORTH_FACTOR) if id(value) in computed else self.worth
             waits = id(value) in around and repeats > 1 and cost[id(value)] > STEPS_WAIT
-            if id(value) not in kept and (again > self.worth or waits):
+            if id(value) not in kept and (again > worth or waits):
                 kept.add(id(value))
                 evaluations = value.numel
             for key, times in asked_of(value, evaluations):
@@ -164,7 +163,7 @@ class _Fusion:
     def place(self) -> None:
         """All values that lie in memory, each in the first kernel that can make it."""
         inliner = Inliner(self.graph, lambda value: id(value) in self.kept)
-        self.factors = {id(each) for value in self.order for each in _factors(value, inliner)}
+        self.factors = {id(each) for value in self.order for each in factors(value, inliner)}
         for value in self.order:
             if value.region is not None:
                 if id(value) not in self.made_by:

@@ -97,18 +97,23 @@ class RowProgram:
     @cached_property
     def kept(self) -> tuple[Node, ...]:
         """Costly column values that a later sweep needs again: worth a buffer of one row."""
-        result: list[Node] = []
-        for sweep in range(1, self.sweeps):
-            for node in self.cone(self.wanted(sweep)):
-                if (
-                    node not in result
-                    and self.level(node) < sweep
-                    and self._costly(node)
-                    and self._computed_before(node, sweep)
-                ):
-                    result.append(node)
-        inner = {id(arg) for node in result for arg in self.cone(node.args)}
-        return tuple(node for node in result if id(node) not in inner)
+        result: dict[int, Node] = {}
+        before: set[int] = set()
+        for sweep in range(self.sweeps):
+            wanted = self.wanted(sweep)
+            again = frozenset(id(node) for node in self.cone(wanted) if id(node) in before and self._costly(node))
+            result |= {id(node): node for node in self.cone(wanted, again) if id(node) in again}
+            before |= {id(node) for node in self.cone(wanted)}
+        return tuple(result.values())
+
+    @cached_property
+    def steps_apart(self) -> bool:
+        """Whether a row's columns lie apart in memory, so that they are read or written one by one."""
+        space, full = self.columns, [self.is_full(each) for each in self.targets]
+        own = [*full, *(any(load is each for each in self.by_rows) for load in self.operands)]
+        # Not strict: where a place is asked for (argmax), the space ends with the order of places, which is no memory.
+        steps = (mine[0] for mine, counts in zip(space.strides, own, strict=False) if counts)
+        return len(space.extents) > 1 or not {*steps} <= {0, 1}
 
     def cone(self, nodes: Iterable[Node], stop: frozenset[int] = frozenset()) -> Iterator[Node]:
         """Column values under `nodes`, operands first; row values and nodes in `stop` are entered by none."""
@@ -171,9 +176,6 @@ class RowProgram:
     def _costly(self, node: Node) -> bool:
         cheap = ("add", "sub", "mul", "neg", "abs", "maximum", "minimum", "select", "cast")
         return any(each.kind == "compute" and each.op not in cheap for each in self.cone((node,)))
-
-    def _computed_before(self, node: Node, sweep: int) -> bool:
-        return any(node in list(self.cone(self.wanted(earlier))) for earlier in range(sweep))
 
 
 def maximum_below(total: Node) -> Node | None:

@@ -5,7 +5,8 @@ stage, each over the same elements whoever computes it, then of the parts in the
 that are `tiles` of results for blocks of threads. Columns have a thread each, and fewer than `threads` are few. Where
 an extremum is, is the least position among those that hold it; of the first NaN where there is one.
 
-A reduction over a `stack` or `cat` of a few is written out: each term is the part that it comes from, without a choice.
+A reduction of up to `TERMS` elements is written out and so becomes elementwise; of a `stack` or `cat`, each term reads
+the part that it comes from.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from math import prod
 from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.index import Axis, Index, along, axes, linear, number, places, unravelled
 from knowledge.compiler.ir.kept import kept
-from knowledge.compiler.ir.nodes import FAR, PLACES, Element, Value, Values, elements, neutral, reads
-from knowledge.compiler.ir.rewriting import Inliner, renewed
+from knowledge.compiler.ir.nodes import FAR, PLACES, Value, Values, neutral, reads
+from knowledge.compiler.ir.rewriting import renewed
 from knowledge.compiler.ir.sizes import Size
 from knowledge.compiler.ir.strides import packed_strides
 from knowledge.compiler.lower.front import traced
@@ -63,7 +64,7 @@ class _Stages:
         over = tuple(axis.extent for axis in value.reduced)
         if value.op in PLACES:
             return self._place(value, over)
-        if self._of_parts(value, over):
+        if _few(value, over):
             return self._written_out(value, value.body, over)
         shares = self._shares(value.shape, over) if value.contracts else 1
         if shares < 2:
@@ -74,15 +75,6 @@ class _Stages:
         part = self._moved(value.body, (*value.axes, *value.reduced), new)
         made = self._folded("sum", (shares, *value.shape), cut, part)
         return self._folded("sum", value.shape, (shares,), self._each_of(made, shares, value.shape))
-
-    def _of_parts(self, value: Value, over: tuple[int, ...]) -> bool:
-        """Whether a few terms each come from somewhere else."""
-        fixed = not any(isinstance(each, Size) for each in over) and 1 < prod(over) <= TERMS
-        if not fixed or value.op not in _JOINS or value.dtype == "bool" or value.contracts or value.taps:
-            return False
-        whole = Inliner(self.graph, lambda each: each.kind != "map").inlined(value.body)  # type: ignore[arg-type]
-        chosen = (each for each in elements(whole) if isinstance(each, Element) and each.kind == "within")
-        return any(each.indices[0].uses(axis) for each in chosen for axis in value.reduced)
 
     def _written_out(self, value: Value, body: Node, over: tuple[int, ...]) -> Value:
         steps = (dict(zip(value.reduced, map(number, each), strict=True)) for each in product(*map(range, over)))
@@ -102,12 +94,31 @@ class _Stages:
         """The body reduced in one stage (`made`, where there is that already) or two."""
         outputs, count = max(prod(shape), 1), prod(over)
         parts = min(self.few // outputs, count // self.many)
+        if parts > 1 and len(over) > 1 and outputs == 1 and self._row_by_row(over, body):
+            parts = over[0]
         if self.threads and _columns(shape, over, body):
             wanted = min(self.threads // outputs, count // LEAST_OF_A_COLUMN)
             parts = max(parts, 1 << wanted.bit_length() >> 1)  # which mostly leaves no rest
         if parts < 2:
             return made or self.graph.fold(op, shape, over, body)
         return self._in_parts(op, shape, over, body, parts)
+
+    def _row_by_row(self, over: tuple[int, ...], body: Node) -> bool:
+        """Whether the body depends on reductions of the same rows: the kernel that holds a row then reduces it, too."""
+        if not self.few <= over[0] <= self.many:
+            return False
+        left, seen = [each.value for each in reads(body)], set()
+        while left:
+            value = left.pop()
+            if value is None or id(value) in seen:
+                continue
+            seen.add(id(value))
+            extents = tuple(axis.extent for axis in value.reduced)
+            if value.kind == "reduce" and (value.numel, prod(extents)) == (over[0], prod(over[1:])):
+                return True
+            if value.kind == "map" and value.body is not None:
+                left += [each.value for each in reads(value.body)]
+        return False
 
     def _in_parts(self, op: str, shape: tuple[int, ...], over: tuple[int, ...], body: Node, parts: int) -> Value:
         """The outermost axes, as many as it takes, are cut: f = part * chunk + step runs over all of them."""
@@ -146,6 +157,12 @@ class _Stages:
         candidate = graph.element("select", near, found, here, graph.const(prod(over), near))
         first = self._folded("amin", value.shape, over, candidate)
         return first if near == "int64" else graph.compute("cast", "int64", first)  # type: ignore[return-value]
+
+
+def _few(value: Value, over: tuple[int, ...]) -> bool:
+    """Whether a reduction has few enough terms to be written out."""
+    fixed = not any(isinstance(each, Size) for each in over) and 1 < prod(over) <= TERMS
+    return fixed and value.op in _JOINS and value.dtype != "bool" and not value.contracts and not value.taps
 
 
 def _columns(shape: tuple[int, ...], over: tuple[int, ...], body: Node) -> bool:

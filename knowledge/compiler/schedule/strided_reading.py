@@ -21,8 +21,8 @@ from knowledge.compiler.ir.nodes import PLACES, Element, Value, Values, elements
 from knowledge.compiler.ir.rewriting import Inliner, Loops, renewed
 from knowledge.compiler.ir.strides import packed_strides
 from knowledge.compiler.lower.front import traced
-from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, Lowered, base_name, live
-from knowledge.compiler.problem import Op, Problem, Tensor
+from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, Lowered, live
+from knowledge.compiler.problem import Op, Problem, Tensor, base_name
 
 
 def on_diagonal(graph: Values, over: tuple[int, ...], body: Node) -> Index | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from knowledge.compiler.ir.cost import LAUNCHES_OF_BYTES
 from knowledge.compiler.lower.front import OPERATIONS
-from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, base_name
+from knowledge.compiler.lower.lowering import WITHOUT_EFFECT
 from knowledge.compiler.lower.rolling import rolled
 from knowledge.compiler.plan import MOST_CHARACTERS, Decline, Draft, Plan, Recipe, settled
-from knowledge.compiler.problem import Problem
+from knowledge.compiler.problem import Problem, base_name
 from knowledge.compiler.schedule.loops.placewise import multiplies
 from knowledge.compiler.schedule.loops.recipe import LoopsRecipe, compiled
 from knowledge.compiler.schedule.parts.stages import StagesRecipe
+from knowledge.compiler.schedule.rows.recipe import RowRecipe
 from knowledge.compiler.search.recipes import recipes_for
 
 HOW_TO_SET_A_MODEL = (
@@ -56,19 +57,28 @@ def first_draft(problem: Problem) -> Draft | Decline:
 
 
 def _outdone(recipe: Recipe, problem: Problem) -> bool:
-    """Whether the compiler's loops need much less memory traffic than parts between which everything lies in memory.
+    """Whether the compiler's loops write something better.
 
-    A processor's loops read both factors of a product again for each few results: there products stay parts.
+    That is in much less memory traffic than parts between which everything lies in memory, or, on a processor, with
+    rows in registers whose columns lie apart. A processor's loops read both factors of a product again for each few
+    results: there products stay parts.
     """
-    if not isinstance(recipe, StagesRecipe):
-        return False
-    parts, loops, least = recipe.nbytes(problem), LoopsRecipe(), LAUNCHES_OF_BYTES if problem.on_gpu else FIRST_CACHE
-    if parts is None or parts < least or isinstance(loops.first_plan(problem), Decline):
+    loops, least = LoopsRecipe(), LAUNCHES_OF_BYTES if problem.on_gpu else FIRST_CACHE
+    apart = not problem.on_gpu and _apart(recipe, problem)
+    parts = (recipe.nbytes(problem) if isinstance(recipe, StagesRecipe) else None) or 0
+    if not (apart or parts >= least) or isinstance(loops.first_plan(problem), Decline):
         return False
     if not problem.on_gpu and any(map(multiplies, compiled(problem).fused.kernels)):
         return False
     mine = loops.nbytes(problem)
-    return mine < MUCH_LESS * parts and parts - mine >= least
+    return apart or (mine < MUCH_LESS * parts and parts - mine >= least)
+
+
+def _apart(recipe: Recipe, problem: Problem) -> bool:
+    """Whether it sums rows whose columns lie apart."""
+    if isinstance(recipe, StagesRecipe):
+        return any(_apart(part.recipe, part.problem) for part in recipe.stages(problem).parts)
+    return isinstance(recipe, RowRecipe) and recipe.steps_apart(problem)
 
 
 def writable_ops() -> tuple[str, ...]:

@@ -8,40 +8,11 @@ using T = bfloat16_t;
 constexpr int Heads = 4;          // of Q, all batches together
 constexpr int Rows = 4;          // of Q
 constexpr int Keys = 4096;          // rows of K and V
-constexpr int Inner = 64;            // columns of Q and K
-constexpr int Outer = 64;            // columns of V
-constexpr float Scale = 0.125f;  // of the scores, above 0
-constexpr bool Causal = false;      // a row sees the keys up to row + Diagonal
-constexpr int Diagonal = 0;
-constexpr bool Windowed = false;    // a row sees the keys from row + First on
-constexpr int First = 0;
-constexpr bool Safe = false;         // a row that sees no key is 0 instead of NaN
-constexpr bool Plain = true;        // there are no terms: a score is the product times the scale
-using StridesQ = Stride<Int<64>, Int<1>>;
-using StridesK = Stride<Int<64>, Int<1>>;
-using StridesV = Stride<Int<64>, Int<1>>;
-using StridesO = Stride<Int<64>, Int<1>>;
-
-// What else the scores are made of.
-struct Terms {};
-
-// Where a head's operands begin.
-struct Places {
-  int64_t q, k, v, o;
-};
-CUTE_HOST_DEVICE Places places_of([[maybe_unused]] int head) {
+// attention.cu: 22 lines
   int64_t const i0 = head / 2;
   int64_t const i1 = head % 2;
   return {i0 * 512 + i1 * 256, i0 * 524288 + i1 * 262144, i0 * 524288 + i1 * 262144, i0 * 512 + i1 * 256};
-}
-
-CUTE_DEVICE float score(float s, [[maybe_unused]] int row, [[maybe_unused]] int key, [[maybe_unused]] int head,
-                        [[maybe_unused]] Terms const& terms) {
-  return s;
-}
-// end problem
-
-// begin knobs
+// attention.cu: 9 lines
 constexpr int WarpRows = 16;
 constexpr int Warps = 1;
 constexpr int BlockKeys = 32;

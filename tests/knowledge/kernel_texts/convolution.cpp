@@ -7,83 +7,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <initializer_list>
-#include <limits>
-#include <type_traits>
-#include <utility>
-#include <cute/tensor.hpp>
-#include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/error.h>
-#include <tvm/ffi/function.h>
-
-using namespace cute;
-
-namespace {
-
-// One SIMD register: kLanes elements of each type; a bool is kept as 0 or -1 in 4 bytes.
-constexpr int kLanes = 8;
-typedef float vfloat __attribute__((vector_size(kLanes * 4)));
-typedef int32_t vint __attribute__((vector_size(kLanes * 4)));
-typedef double vdouble __attribute__((vector_size(kLanes * 8)));
-typedef int64_t vlong __attribute__((vector_size(kLanes * 8)));
-typedef vint vmask;
-
-// The number in every lane (subtracting 0 keeps the sign of -0).
-inline vfloat all(float x) { return x - vfloat{}; }
-inline vdouble all(double x) { return x - vdouble{}; }
-inline vint all(int32_t x) { return x + vint{}; }
-inline vlong all(int64_t x) { return x + vlong{}; }
-inline vmask all(bool x) { return -int32_t(x) + vmask{}; }
-
-// kLanes neighbours in memory, at any address an element may have.
-template <class T> struct Packed {
-  typedef T type __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T)), may_alias));
-};
-template <> struct Packed<bool> { using type = Packed<uint8_t>::type; };
-template <class T> using packed = typename Packed<T>::type;
-template <class V> using lane_t = std::remove_cv_t<std::remove_reference_t<decltype(std::declval<V&>()[0])>>;
-template <class Tile> using stored_t = std::remove_cv_t<typename Tile::value_type>;
-template <int value, class Tile> constexpr bool steps_by() {
-  using Step = std::remove_reference_t<decltype(stride<0>(std::declval<Tile>()))>;
-  return is_constant<value, std::remove_cv_t<Step>>::value;
-}
-// Types that a register converts to and from as a whole; the others go lane by lane.
-template <class T> constexpr bool plain = std::is_arithmetic_v<T>;
-// A register of neighbours in memory, and back.
-template <class V, class T> inline V unpacked(T const* from) {
-  return __builtin_convertvector(*reinterpret_cast<packed<T> const*>(from), V);
-}
-template <class T, class V> inline void pack(T* to, V v) {
-  *reinterpret_cast<packed<T>*>(to) = __builtin_convertvector(v, packed<T>);
-}
-
-// The first `count` of kLanes neighbours in memory; 0 in the other lanes.
-template <class V, class T> inline V some(T const* from, int count) {
-#if defined(__AVX2__)
-  if constexpr (sizeof(T) == 4 && kLanes == 8) {
-    __m256i const mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-    auto const raw = typename Packed<T>::type(_mm256_maskload_epi32(reinterpret_cast<int const*>(from), mask));
-    return __builtin_convertvector(raw, V);
-  }
-#endif
-  T kept[kLanes] = {};
-  for (int k = 0; k < count; ++k) { kept[k] = from[k]; }
-  return unpacked<V>(kept);
-}
-
-template <class T, class V> inline void pack_some(T* to, V v, int count) {
-#if defined(__AVX2__)
-  if constexpr (sizeof(T) == 4 && kLanes == 8) {
-    __m256i const mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-    auto const raw = __builtin_convertvector(v, typename Packed<T>::type);
-    return _mm256_maskstore_epi32(reinterpret_cast<int*>(to), mask, __m256i(raw));
-  }
-#endif
-  T kept[kLanes];
-  pack(kept, v);
-  for (int k = 0; k < count; ++k) { to[k] = kept[k]; }
-}
-
+// pointwise.cpp: 27 lines
+// pointwise.cpp: 50 lines
 // The lanes from `low` on and below `high`, of neighbours in memory; 0 in the others.
 template <class V, class T> inline V nearby(T const* from, int64_t low, int64_t high) {
   V result{};
@@ -174,12 +99,7 @@ void loops0(float const* pB, float const* pA, float* pOutput) {
       put(&mOutput_4(i0, i1, i2, i3), v7, n);
     }
   }
-}
-
-// attention: 12 lines
-}  // namespace
-
-void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView output) {
+// pointwise.cpp: 6 lines
   require(a, "a", {2, 32, 16, 16}, {8192, 256, 16, 1}, kDLFloat, 32);
   require(b, "b", {64, 32, 3, 3}, {288, 9, 3, 1}, kDLFloat, 32);
   require(output, "output", {2, 64, 16, 16}, {16384, 256, 16, 1}, kDLFloat, 32);

@@ -3,19 +3,12 @@
 //   loops0: 32 x 128 x 1156, sum over 64; 1 stored
 // playbook plan: {"knobs": {}, "recipe": "loops"}
 // contract_wgmma: 24 lines
-using namespace cute;
-
-namespace kernels {
-
-// begin knobs
-constexpr int kThreads = 256;  // a block
-using Index = int;
-// pointwise: 58 lines
-// contract_wgmma: 419 lines
+// convolution.cu: 8 lines
+// contract_wgmma: 476 lines
 // end arithmetic
 
 // begin kernel
-// m = i1:128, n = i0:32 x i2:1156, k = r0:4 x r0p:16; shared memory: (128 + 128) x 32 x 2 x 3 x 4, results 20480, barriers 16 x 3 + 16 = 217152 bytes
+// m = i1:128, n = i0:32 x i2:1156, k = r0:4 x r0p:16; shared memory: (128 + 128) x 128 x 2 x 3, results 20480, barriers 16 x 3 + 16 = 217152 bytes
 struct Contract0 {
   float const* pB;
   float const* pA;
@@ -24,6 +17,8 @@ struct Contract0 {
   static constexpr int Products = 3;  // of float32; 1 is plain TF32
   static constexpr bool Packs = false, Spares = false;
   static constexpr int StrideA = 64, Columns = 4, Apart = 1156;
+  using Element = float;
+  static constexpr bool Wide = false, Down = false;
   using BLK_M = Int<128>;
   using BLK_N = Int<128>;
   static constexpr int Stages = 3, Blocks = 132;  // at once
@@ -69,17 +64,7 @@ struct Contract0 {
     }
     Index const i2 = i2first;
     *reinterpret_cast<float4*>(&mOutput(i0, i1, i2)) = make_float4(y0[0], y0[1], y0[2], y0[3]);
-  }
-};
-// Memory for what passes between kernels, from the caller's allocator, in the order of the stream.
-struct Arena {
-  tvm::ffi::Tensor held;
-  Arena(int64_t bytes, DLDevice device)
-      : held(tvm::ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, {bytes}, DLDataType{kDLUInt, 8, 1}, device)) {}
-  char* start() const { return static_cast<char*>(held.data_ptr()); }
-};
-// pointwise: 33 lines
-void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView output) {
+// convolution.cu: 11 lines
   require(a, "a", {32, 64, 34, 34}, {73984, 1156, 34, 1}, kDLFloat, 32);
   require(b, "b", {128, 64, 1, 1}, {64, 1, 1, 1}, kDLFloat, 32);
   require(output, "output", {32, 128, 34, 34}, {147968, 1156, 34, 1}, kDLFloat, 32);

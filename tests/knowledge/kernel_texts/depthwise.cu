@@ -2,14 +2,7 @@
 // conv2d: 1 loop nest.
 //   loops0: 2 x 8 x 14 x 14, sum over 3 x 3; 1 stored
 // playbook plan: {"knobs": {}, "recipe": "loops"}
-// pointwise: 24 lines
-constexpr int kThreads = 256;  // a block
-using Index = int;
-// pointwise: 58 lines
-
-// end arithmetic
-
-// begin kernel
+// scatter.cu: 8 lines
 __global__ void __launch_bounds__(kThreads) loops0(float const* pB, float const* pA, float* pOutput) {
   Tensor mB = make_tensor(make_gmem_ptr(pB), Layout<Shape<Int<8>, Int<3>, Int<3>>, Stride<Int<9>, Int<3>, Int<1>>>{});  // (i1:8, r0:3, r2:3)
   Tensor mA = make_tensor(make_gmem_ptr(pA), Layout<Shape<Int<2>, Int<8>, Int<14>, Int<14>, Int<3>, Int<3>>, Stride<Int<2048>, Int<256>, Int<16>, Int<1>, Int<16>, Int<1>>>{});  // (i0:2, i1:8, i2:14, i3:14, r0:3, r2:3)

@@ -26,43 +26,12 @@ struct Epilogue {
   }
 // gemm_3xtf32_cluster: 6 lines
 constexpr int Stages = 8;
-constexpr int Cluster = 2;
-constexpr int Group = 8;
-constexpr int Panels = 2;
-constexpr int Splits = 1;
-constexpr int Blocks = 132;
-constexpr int StoreC = 2;
+// gemm_wgmma_16bit.cu: 6 lines
 constexpr bool PingPong = true;
 constexpr bool TensorStore = true;
 constexpr bool Paired = false;
 // gemm_wgmma_16bit: 414 lines
-namespace product {
-
-// Shape, strides in elements and element type the kernel was written for; a dimension of 1 may have any stride.
-void require(tvm::ffi::TensorView t, char const* name, std::initializer_list<int64_t> shape,
-             std::initializer_list<int64_t> strides) {
-  bool fits = t.ndim() == int(shape.size()) && t.dtype().code == kDLBfloat && t.dtype().bits == 8 * sizeof(T);
-  for (int i = 0; fits && i < t.ndim(); ++i) {
-    fits = t.size(i) == shape.begin()[i] && (t.size(i) == 1 || t.stride(i) == strides.begin()[i]);
-  }
-  if (!fits) TVM_FFI_THROW(ValueError) << name << ": other shape, strides or element type than the kernel's";
-  if (t.device().device_type != kDLCUDA) TVM_FFI_THROW(ValueError) << name << ": not in the GPU's memory";
-}
-
-T* data(tvm::ffi::TensorView t) {
-  return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
-}
-
-// A tensor that starts in the middle of a vector cannot be read or written by vectors.
-T* aligned(tvm::ffi::TensorView t, char const* name, int elements) {
-  if (reinterpret_cast<uintptr_t>(data(t)) % (elements * sizeof(T)) != 0) {
-    TVM_FFI_THROW(ValueError) << name << ": its first element is not aligned to " << elements * sizeof(T) << " bytes";
-  }
-  return data(t);
-}
-
-}  // namespace product
-
+// gemm_16bit.cu: 7 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView c_, tvm::ffi::TensorView output) {
   product::require(a, "a", {512, 256}, {256, 1});
   product::require(c_, "c_", {256, 512}, {512, 1});

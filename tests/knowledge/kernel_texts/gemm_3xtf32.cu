@@ -6,18 +6,7 @@
 //   shared memory: A 64 x 32 x 3 x 4 = 24576 bytes, B 128 x 32 x 3 x 4 = 49152 bytes
 // playbook plan: {"knobs": {"bk": 32, "blocks": 2, "bm": 64, "bn": 128, "group": 8, "kernel": "gemm_3xtf32", "products": 3, "spans": 0, "splits": 1, "stages": 3, "wm": 32, "wn": 64}, "recipe": "gemm"}
 // gemm_3xtf32: 21 lines
-using M = Int<2048>;
-using N = Int<2048>;
-using K = Int<1024>;
-using LayoutA = Layout<Shape<M, K, _1>, Stride<Int<1024>, _1, _0>>;  // (M,K,L)
-using LayoutB = Layout<Shape<N, K, _1>, Stride<_1, Int<2048>, _0>>;  // (N,K,L)
-using LayoutC = Layout<Shape<M, N, _1>, Stride<Int<2048>, _1, _0>>;  // (M,N,L)
-// What follows the product, on one element.
-struct Epilogue {
-  CUTE_HOST_DEVICE T operator()(T x, [[maybe_unused]] int m, [[maybe_unused]] int n, [[maybe_unused]] int l) const {
-    x = x < T(0) ? T(0) : x;
-    return x;
-  }
+// gemm_simt.cu: 12 lines
 };
 // end problem
 
@@ -30,48 +19,6 @@ using WARP_N = Int<64>;
 constexpr int Stages = 3;
 constexpr int MinBlocks = 2;
 constexpr int Splits = 1;
-constexpr int CopyA = 4;
-constexpr int CopyB = 4;
-constexpr int StoreC = 4;
-constexpr int Products = 3;
-constexpr int Group = 8;
-constexpr int Triangle = 0;
-constexpr int Offset = 0;
-constexpr bool SkipZeros = false;
+// parts.cu: 8 lines
 // gemm_3xtf32: 373 lines
-namespace product {
-
-// Shape, strides in elements and element type the kernel was written for; a dimension of 1 may have any stride.
-void require(tvm::ffi::TensorView t, char const* name, std::initializer_list<int64_t> shape,
-             std::initializer_list<int64_t> strides) {
-  bool fits = t.ndim() == int(shape.size()) && t.dtype().code == kDLFloat && t.dtype().bits == 8 * sizeof(T);
-  for (int i = 0; fits && i < t.ndim(); ++i) {
-    fits = t.size(i) == shape.begin()[i] && (t.size(i) == 1 || t.stride(i) == strides.begin()[i]);
-  }
-  if (!fits) TVM_FFI_THROW(ValueError) << name << ": other shape, strides or element type than the kernel's";
-  if (t.device().device_type != kDLCUDA) TVM_FFI_THROW(ValueError) << name << ": not in the GPU's memory";
-}
-
-T* data(tvm::ffi::TensorView t) {
-  return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
-}
-
-// A tensor that starts in the middle of a vector cannot be read or written by vectors.
-T* aligned(tvm::ffi::TensorView t, char const* name, int elements) {
-  if (reinterpret_cast<uintptr_t>(data(t)) % (elements * sizeof(T)) != 0) {
-    TVM_FFI_THROW(ValueError) << name << ": its first element is not aligned to " << elements * sizeof(T) << " bytes";
-  }
-  return data(t);
-}
-
-}  // namespace product
-
-void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView output) {
-  product::require(a, "a", {2048, 1024}, {1024, 1});
-  product::require(b, "b", {1024, 2048}, {2048, 1});
-  product::require(output, "output", {2048, 2048}, {2048, 1});
-  product::launch(product::aligned(a, "a", 4), product::aligned(b, "b", 4), product::aligned(output, "output", 4), product::Epilogue{}, output.device());
-}
-
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
-// end entry
+// gemm_simt.cu: 10 lines

@@ -13,12 +13,7 @@ using K = Int<1600>;
 using LayoutA = Layout<Shape<M, K, _1>, Stride<Int<1600>, _1, _0>>;  // (M,K,L)
 using LayoutB = Layout<Shape<N, K, _1>, Stride<_1, Int<128>, _0>>;  // (N,K,L)
 using LayoutC = Layout<Shape<M, N, _1>, Stride<Int<128>, _1, _0>>;  // (M,N,L)
-// What follows the product, on one element.
-struct Epilogue {
-  CUTE_HOST_DEVICE T operator()(T x, [[maybe_unused]] int m, [[maybe_unused]] int n, [[maybe_unused]] int l) const {
-    x = x < T(0) ? T(0) : x;
-    return x;
-  }
+// gemm_simt.cu: 6 lines
 // gemm_3xtf32_cluster: 7 lines
 using WARP_M = Int<32>;
 using WARP_N = Int<32>;
@@ -30,33 +25,7 @@ constexpr int CopyB = 4;
 constexpr int StoreC = 4;
 constexpr int Products = 3;
 // gemm_3xtf32_cluster: 265 lines
-namespace product {
-
-// Shape, strides in elements and element type the kernel was written for; a dimension of 1 may have any stride.
-void require(tvm::ffi::TensorView t, char const* name, std::initializer_list<int64_t> shape,
-             std::initializer_list<int64_t> strides) {
-  bool fits = t.ndim() == int(shape.size()) && t.dtype().code == kDLFloat && t.dtype().bits == 8 * sizeof(T);
-  for (int i = 0; fits && i < t.ndim(); ++i) {
-    fits = t.size(i) == shape.begin()[i] && (t.size(i) == 1 || t.stride(i) == strides.begin()[i]);
-  }
-  if (!fits) TVM_FFI_THROW(ValueError) << name << ": other shape, strides or element type than the kernel's";
-  if (t.device().device_type != kDLCUDA) TVM_FFI_THROW(ValueError) << name << ": not in the GPU's memory";
-}
-
-T* data(tvm::ffi::TensorView t) {
-  return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
-}
-
-// A tensor that starts in the middle of a vector cannot be read or written by vectors.
-T* aligned(tvm::ffi::TensorView t, char const* name, int elements) {
-  if (reinterpret_cast<uintptr_t>(data(t)) % (elements * sizeof(T)) != 0) {
-    TVM_FFI_THROW(ValueError) << name << ": its first element is not aligned to " << elements * sizeof(T) << " bytes";
-  }
-  return data(t);
-}
-
-}  // namespace product
-
+// parts.cu: 27 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView output) {
   product::require(a, "a", {64, 1600}, {1600, 1});
   product::require(b, "b", {1600, 128}, {128, 1});

@@ -18,33 +18,7 @@ struct Epilogue {
     return x;
   }
 // gemm_simt: 108 lines
-namespace product {
-
-// Shape, strides in elements and element type the kernel was written for; a dimension of 1 may have any stride.
-void require(tvm::ffi::TensorView t, char const* name, std::initializer_list<int64_t> shape,
-             std::initializer_list<int64_t> strides) {
-  bool fits = t.ndim() == int(shape.size()) && t.dtype().code == kDLFloat && t.dtype().bits == 8 * sizeof(T);
-  for (int i = 0; fits && i < t.ndim(); ++i) {
-    fits = t.size(i) == shape.begin()[i] && (t.size(i) == 1 || t.stride(i) == strides.begin()[i]);
-  }
-  if (!fits) TVM_FFI_THROW(ValueError) << name << ": other shape, strides or element type than the kernel's";
-  if (t.device().device_type != kDLCUDA) TVM_FFI_THROW(ValueError) << name << ": not in the GPU's memory";
-}
-
-T* data(tvm::ffi::TensorView t) {
-  return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
-}
-
-// A tensor that starts in the middle of a vector cannot be read or written by vectors.
-T* aligned(tvm::ffi::TensorView t, char const* name, int elements) {
-  if (reinterpret_cast<uintptr_t>(data(t)) % (elements * sizeof(T)) != 0) {
-    TVM_FFI_THROW(ValueError) << name << ": its first element is not aligned to " << elements * sizeof(T) << " bytes";
-  }
-  return data(t);
-}
-
-}  // namespace product
-
+// parts.cu: 27 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView output) {
   product::require(a, "a", {2048, 1024}, {1024, 1});
   product::require(b, "b", {1024, 2048}, {2048, 1});

@@ -11,14 +11,7 @@
 //   tile: 1 rows, 1 blocks of 128 threads on each
 //   shared memory: 0 bytes for the next row, and the partial results
 //   bytes moved at least: 16809984; operations: 41943040
-namespace part1 {
-
-#define UNROLL _Pragma("unroll")
-
-using namespace cute;
-
-namespace kernels {
-
+// parts.cu: 8 lines
 constexpr int kGroup = 128;  // threads of a block that share a row
 constexpr int kRows = 1;  // rows side by side in a block
 constexpr int kThreads = kGroup * kRows;
@@ -27,24 +20,8 @@ constexpr int kCluster = 1;  // blocks that share a row and their shared memory
 constexpr int kShares = 1;  // blocks that share a row
 constexpr int kItems = 16;  // elements of a row in a thread's registers
 [[maybe_unused]] constexpr int kVector = 8;  // elements a pack
-[[maybe_unused]] constexpr bool kOnce = false;  // its data leaves the caches first
-using Index = int;
-
-// softmax: 52 lines
-
-// softmax: 67 lines
-
-namespace math {
-// The larger one; NaN where either is NaN.
-template <class V> __device__ inline V maximum(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
-template <> __device__ inline float maximum(float a, float b) {
-  float result;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-  return result;
-}
-}  // namespace math
-
-__device__ inline void sweep0(float rA, float& rAmax0) {
+// parts.cu: 7 lines
+// rows.cu: 11 lines
   float const v1 = rA;  // aten.to.dtype
   rAmax0 = v1;
 }
@@ -56,12 +33,7 @@ __device__ inline void sweep1(float rA, float vAmax0, float& rSum1) {
 }
 struct JoinAmax0 {
   template <class T> __device__ T operator()(T a, T b) const { return T(math::maximum(a, b)); }
-};
-struct JoinSum1 {
-  template <class T> __device__ T operator()(T a, T b) const { return T(a + b); }
-};
-
-template <int V>
+// parts.cu: 6 lines
 __global__ void __launch_bounds__(kThreads) rows(bfloat16_t const* pA, float* pRowMaximum, float* pRowLogarithm)
     {
   Index const kCount = Index(2048 / V);  // packs a row
@@ -72,14 +44,7 @@ __global__ void __launch_bounds__(kThreads) rows(bfloat16_t const* pA, float* pR
       Layout<Shape<Int<2048 / V>, Int<4096>>, Stride<Int<0 * V>, Int<1>>>{});
   Tensor mRowLogarithm = make_tensor(make_gmem_ptr(pRowLogarithm),  // (2048/V,4096)
       Layout<Shape<Int<2048 / V>, Int<4096>>, Stride<Int<0 * V>, Int<1>>>{});
-  [[maybe_unused]] Index const thread = threadIdx.x % kGroup;
-  [[maybe_unused]] Index const rank = blockIdx.x % kShares;
-  constexpr int kPacks = kItems / V;  // of a row in a thread's registers
-  Index const start = rank * (kPacks * kGroup) + thread;
-  int const turn = 0;
-  Index const row = Index(blockIdx.x / kShares) * kRows + threadIdx.x / kGroup;
-  [[maybe_unused]] constexpr bool inside = true;
-  Index const r = row;
+// rows.cu: 8 lines
   Pack<bfloat16_t, V> rA[kPacks];
   UNROLL
   for (int u = 0; u < kPacks; ++u) {
@@ -92,61 +57,27 @@ __global__ void __launch_bounds__(kThreads) rows(bfloat16_t const* pA, float* pR
   float partAmax0[V];
   UNROLL
   for (int k = 0; k < V; ++k) { partAmax0[k] = -float(INFINITY); }
-  UNROLL
-  for (int u = 0; u < kPacks; ++u) {
-    [[maybe_unused]] Index const i = start + u * kGroup;
-    {
-      UNROLL
-      for (int k = 0; k < V; ++k) {
+// parts.cu: 6 lines
         float vAmax0;
         sweep0(static_cast<float>(rA[u].lane[k]), vAmax0);
-        partAmax0[k] = JoinAmax0{}(partAmax0[k], vAmax0);
-      }
-    }
-  }
-  float totalAmax0 = float(partAmax0[0]);
-  UNROLL
-  for (int k = 1; k < V; ++k) { totalAmax0 = JoinAmax0{}(totalAmax0, float(partAmax0[k])); }
-  totalAmax0 = reduced<0>(totalAmax0, JoinAmax0{}, turn);
+// rows.cu: 8 lines
   float const vAmax0 = float(totalAmax0);  // aten.amax
   if (inside && thread == 0 && rank == 0) {
     mRowMaximum(0, r) = float(vAmax0);
   }
-  // sweep 1
-  float partSum1[V];
-  UNROLL
-  for (int k = 0; k < V; ++k) { partSum1[k] = float(0); }
-  UNROLL
-  for (int u = 0; u < kPacks; ++u) {
-    [[maybe_unused]] Index const i = start + u * kGroup;
+// rows.cu: 7 lines
     {
       UNROLL
       for (int k = 0; k < V; ++k) {
         float vSum1;
         sweep1(static_cast<float>(rA[u].lane[k]), vAmax0, vSum1);
         partSum1[k] = JoinSum1{}(partSum1[k], vSum1);
-      }
-    }
-  }
-  double totalSum1 = double(partSum1[0]);
-  UNROLL
-  for (int k = 1; k < V; ++k) { totalSum1 = JoinSum1{}(totalSum1, double(partSum1[k])); }
-  totalSum1 = reduced<1>(totalSum1, JoinSum1{}, turn);
+// rows.cu: 7 lines
   float const vSum1 = float(totalSum1);  // aten.sum.dim_IntList
   float const v2 = std::log(vSum1);  // aten.log
   if (inside && thread == 0 && rank == 0) {
     mRowLogarithm(0, r) = float(v2);
-  }
-}
-
-// softmax: 12 lines
-
-// softmax: 8 lines
-
-}  // namespace kernels
-
-using namespace kernels;
-
+// parts.cu: 11 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView row_maximum, tvm::ffi::TensorView row_logarithm) {
   require(a, "a", {4096, 2048}, {2048, 1}, kDLBfloat, 16);
   require(row_maximum, "row_maximum", {4096, 1}, {1, 1}, kDLFloat, 32);
@@ -160,72 +91,17 @@ void run(tvm::ffi::TensorView a, tvm::ffi::TensorView row_maximum, tvm::ffi::Ten
     rows<kVector><<<4096, kThreads, 0, stream>>>(pA, pRowMaximum, pRowLogarithm);
   } else {
     rows<1><<<4096, kThreads, 0, stream>>>(pA, pRowMaximum, pRowLogarithm);
-  }
-  launched();
-}
-#undef UNROLL
-}  // namespace part1
-
+// parts.cu: 6 lines
 // to x2, sub x2, nll_loss_nd: 1 loop nest.
 //   loops0: 1, sum over 4096; 1 stored
 namespace part2 {
-
-#define UNROLL _Pragma("unroll")
-
-using namespace cute;
-
-namespace kernels {
-
+// parts.cu: 7 lines
 constexpr int kThreads = 256;  // a block
 using Index = int;
 
 // gemm_narrow_weights: 52 lines
 
-struct Join_sum {
-  template <class T> __device__ T operator()(T a, T b) const { return T(a + b); }
-};
-// What all threads of a warp, or of a block, hold, joined in the same order for each.
-template <class T, class Join>
-__device__ inline T over_warp(T value, Join join) {
-  for (int mask = 16; mask > 0; mask /= 2) { value = join(value, T(__shfl_xor_sync(~0u, value, mask))); }
-  return value;
-}
-template <class T, class Join>
-__device__ inline T over_block(T value, Join join) {
-  __shared__ T parts[kThreads / 32];
-  value = over_warp(value, join);
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) { parts[threadIdx.x / 32] = value; }
-  __syncthreads();
-  T result = parts[0];
-  for (int warp = 1; warp < kThreads / 32; ++warp) { result = join(result, parts[warp]); }
-  return result;
-}
-// Of what the threads of a block hold, in their order: that of those before this one joined, and that of all.
-template <class T>
-struct Scanned {
-  T before, all;
-};
-template <class T, class Join>
-__device__ inline Scanned<T> scanned_over_block(T own, T none, Join join) {
-  __shared__ T parts[kThreads / 32];
-  int const lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  for (int gap = 1; gap < 32; gap *= 2) {
-    T const other = __shfl_up_sync(~0u, own, gap);
-    if (lane >= gap) { own = join(other, own); }
-  }
-  T before = __shfl_up_sync(~0u, own, 1);
-  if (lane == 0) { before = none; }
-  __syncthreads();
-  if (lane == 31) { parts[warp] = own; }
-  __syncthreads();
-  T ahead = none, all = none;
-  for (int each = 0; each < kThreads / 32; ++each) {
-    if (each == warp) { ahead = all; }
-    all = join(all, parts[each]);
-  }
-  return {join(ahead, before), all};
-}
+// running_sum.cu: 45 lines
 
 __global__ void __launch_bounds__(kThreads) loops0(float const* pRowLogarithm, float const* pRowMaximum, int64_t const* pB, bfloat16_t const* pA, bfloat16_t* pOutput) {
   Tensor mRowLogarithm = make_tensor(make_gmem_ptr(pRowLogarithm), Layout<Shape<Int<4096>>, Stride<Int<1>>>{});  // (r0:4096)
@@ -298,20 +174,7 @@ void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView ro
   launched();
 }
 #undef UNROLL
-}  // namespace part2
-
-// A tensor between two parts, from the caller's allocator, which hands it out again in the order of the stream.
-struct Between {
-  tvm::ffi::Tensor held;
-  DLTensor tensor;
-  Between(DLDevice device, DLDataType type, int64_t* shape, int64_t* strides, int ndim, size_t bytes)
-      : held(tvm::ffi::Tensor::FromEnvAlloc(
-            TVMFFIEnvTensorAlloc, {static_cast<int64_t>(bytes)}, DLDataType{kDLUInt, 8, 1}, device)),
-        tensor{held.data_ptr(), device, ndim, type, shape, strides, 0} {}
-  Between(Between const&) = delete;
-};
-
-void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView output) {
+// parts.cu: 14 lines
   int64_t shape_between_row_maximum[3] = {4096, 1, 1};
   int64_t strides_between_row_maximum[3] = {1, 1, 1};
   Between between_row_maximum(a.device(), DLDataType{kDLFloat, 32, 1}, shape_between_row_maximum, strides_between_row_maximum, 2, 16384);

@@ -2,43 +2,7 @@
 // sort: 1 loop nest.
 //   loops0: 4 x 20000, ascending along 20000; 2 stored
 // playbook plan: {"knobs": {}, "recipe": "loops"}
-// pointwise: 24 lines
-constexpr int kThreads = 256;  // a block
-using Index = int;
-// pointwise: 58 lines
-// Whether a row's element comes before another one: NaN is the largest, equal ones stay as they are.
-template <bool kDescending, class T> __device__ inline bool comes_first(T a, int64_t place, T b, int64_t other) {
-  bool const less = a < b || (b != b && a == a), more = b < a || (a != a && b == b);
-  return kDescending ? more || (!less && place < other) : less || (!more && place < other);
-}
-
-// Rows of kWidth (a power of two) by the threads of a group, of which this is `lane`; only `count` elements count.
-template <bool kDescending, int kGroup, int kWidth, class T>
-__device__ inline void sort_in_group(T* keys, uint16_t* order, int count, int lane) {
-  auto const together = [] {
-    if constexpr (kGroup == 32) { __syncwarp(); } else { __syncthreads(); }
-  };
-  for (int run = 2; run <= kWidth; run *= 2) {
-    for (int gap = run / 2; gap > 0; gap /= 2) {
-      together();
-      for (int pair = lane; pair < kWidth / 2; pair += kGroup) {
-        int const low = pair / gap * 2 * gap + pair % gap, high = low + gap;
-        int const one = order[low], other = order[high];
-        bool const outside = one >= count || other >= count;
-        bool const swapped = outside ? other < one : comes_first<kDescending>(keys[high], other, keys[low], one);
-        if (swapped == ((low & run) == 0)) {
-          T const key = keys[low];
-          keys[low] = keys[high], order[low] = uint16_t(other);
-          keys[high] = key, order[high] = uint16_t(one);
-        }
-      }
-    }
-  }
-  together();
-}
-// end arithmetic
-
-// begin kernel
+// sort.cu: 37 lines
 __global__ void __launch_bounds__(kThreads) loops0_tiles(float const* pA, float* pOutput0, int64_t* pOutput1, float* sorted, int32_t* places) {
   Tensor mA = make_tensor(make_gmem_ptr(pA), Layout<Shape<Int<4>, Int<20000>>, Stride<Int<20000>, Int<1>>>{});  // (i0:4, r0:20000)
   [[maybe_unused]] Index const t = blockIdx.x / 5;
@@ -99,14 +63,7 @@ __global__ void __launch_bounds__(kThreads) loops0(float const* pA, float* pOutp
   mOutput0(i0, i1) = float(rA_2);
   mOutput1(i0, i1) = int64_t(s0);
 }
-// Memory for what passes between kernels, from the caller's allocator, in the order of the stream.
-struct Arena {
-  tvm::ffi::Tensor held;
-  Arena(int64_t bytes, DLDevice device)
-      : held(tvm::ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, {bytes}, DLDataType{kDLUInt, 8, 1}, device)) {}
-  char* start() const { return static_cast<char*>(held.data_ptr()); }
-};
-// pointwise: 33 lines
+// convolution.cu: 8 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView output0, tvm::ffi::TensorView output1) {
   require(a, "a", {4, 20000}, {20000, 1}, kDLFloat, 32);
   require(output0, "output0", {4, 20000}, {20000, 1}, kDLFloat, 32);

@@ -4,14 +4,7 @@
 //     then: 4 x 32; 14 stored
 //     then: 4 x 20 x 32; 1 stored
 // playbook plan: {"knobs": {}, "recipe": "loops"}
-// pointwise: 24 lines
-constexpr int kThreads = 256;  // a block
-using Index = int;
-// pointwise: 58 lines
-
-// end arithmetic
-
-// begin kernel
+// scatter.cu: 8 lines
 __global__ void __launch_bounds__(kThreads) loops0(float const* pA, float const* pB, float* pOutput) {
   __shared__ float pBetween2[128];
   __shared__ float pBetween3[128];

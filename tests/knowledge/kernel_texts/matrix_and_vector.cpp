@@ -4,25 +4,7 @@
 //   tCrC 4 x 4 registers of 8 elements
 //   gB 96 x 4 B = 384 B of the vector, read again by every block of rows
 // playbook plan: {"knobs": {"bk": 96, "chains": 4, "lanes": 8, "rows": 4, "split": 1, "threads": 0}, "recipe": "gemm"}
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstdlib>
-#include <initializer_list>
-#include <new>
-// cpu_attention: 6 lines
-#define UNROLL _Pragma("GCC unroll 64")
-
-namespace {
-
-using namespace cute;
-
-using T = float;
-constexpr int V = 8;  // elements in one SIMD register
-using Vec = T __attribute__((vector_size(V * sizeof(T))));
-// The same at any address.
-using VecU = T __attribute__((vector_size(V * sizeof(T)), aligned(alignof(T)), may_alias));
-using M = Int<64>;
+// product.cpp: 12 lines
 using N = Int<1>;
 using K = Int<96>;
 using BLK_K = Int<96>;
@@ -33,14 +15,7 @@ using CHAINS = Int<4>;  // accumulators a row
 using LayoutA = Layout<Shape<M, K, _1>, Stride<Int<96>, _1, _0>>;  // (M,K,L)
 using LayoutB = Layout<Shape<K, _1>, Stride<_1, _0>>;  // (K,L)
 using LayoutC = Layout<Shape<M, _1>, Stride<_1, _0>>;  // (M,L)
-
-// What follows the product, on one element.
-struct Epilogue {
-  T operator()(T x, [[maybe_unused]] int m, [[maybe_unused]] int n, [[maybe_unused]] int l) const {
-    return x;
-  }
-};
-
+// parts.cpp: 8 lines
 // V neighbours of a row or of the vector, as one register.
 template <class TV>
 inline Vec load(TV const& tV, int k) {
@@ -119,23 +94,7 @@ void kernel(T const* A, T const* B, T* C, Epilogue epilogue) {
     }
   }
 }
-
-// Shape, strides in elements and element type the kernel was written for; a dimension of 1 may have any stride.
-void require(tvm::ffi::TensorView t, char const* name, std::initializer_list<int64_t> shape,
-             std::initializer_list<int64_t> strides) {
-  bool fits = t.ndim() == int(shape.size()) && t.dtype().code == kDLFloat && t.dtype().bits == 8 * sizeof(T);
-  for (int i = 0; fits && i < t.ndim(); ++i) {
-    fits = t.size(i) == shape.begin()[i] && (t.size(i) == 1 || t.stride(i) == strides.begin()[i]);
-  }
-  if (!fits) TVM_FFI_THROW(ValueError) << name << ": other shape, strides or element type than the kernel's";
-}
-
-T* data(tvm::ffi::TensorView t) {
-  return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
-}
-
-}  // namespace
-
+// parts.cpp: 17 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView output) {
   require(a, "a", {64, 96}, {96, 1});
   require(b, "b", {96}, {1});

@@ -1,17 +1,7 @@
 // 2 kernels, one after the other; what passes between them lies in memory of their own.
 // playbook plan: {"knobs": {"1.accumulators": 4, "1.lanes": 8, "2.bk": 256, "2.bm": 64, "2.bn": 64, "2.lanes": 8, "2.mr": 2, "2.nv": 4, "2.pack": "B", "2.swept": 0, "2.threads": 0}, "recipe": "stages"}
 #include <cstdlib>
-#include <immintrin.h>
-#include <cmath>
-#include <cstdint>
-#include <initializer_list>
-#include <limits>
-#include <type_traits>
-#include <utility>
-#include <cute/tensor.hpp>
-#include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/error.h>
-#include <tvm/ffi/function.h>
+// pointwise.cpp: 11 lines
 #include <algorithm>
 #include <new>
 
@@ -19,126 +9,7 @@
 //   64 rows of 256, each gone over 3 times while it is in the cache
 //   bytes moved: 131072; operations: 81920
 namespace part1 {
-
-using namespace cute;
-
-namespace {
-
-// One SIMD register: kLanes elements of each type; a bool is kept as 0 or -1 in 4 bytes.
-constexpr int kLanes = 8;
-typedef float vfloat __attribute__((vector_size(kLanes * 4)));
-typedef int32_t vint __attribute__((vector_size(kLanes * 4)));
-typedef double vdouble __attribute__((vector_size(kLanes * 8)));
-typedef int64_t vlong __attribute__((vector_size(kLanes * 8)));
-typedef vint vmask;
-
-// The number in every lane (subtracting 0 keeps the sign of -0).
-inline vfloat all(float x) { return x - vfloat{}; }
-inline vdouble all(double x) { return x - vdouble{}; }
-inline vint all(int32_t x) { return x + vint{}; }
-inline vlong all(int64_t x) { return x + vlong{}; }
-inline vmask all(bool x) { return -int32_t(x) + vmask{}; }
-
-// The first `count` lanes, as a mask that selects registers of type V.
-template <class V> inline auto below(int count) {
-  auto mask = V{} == V{};
-  for (int k = 0; k < kLanes; ++k) { mask[k] = k < count ? -1 : 0; }
-  return mask;
-}
-
-// kLanes neighbours in memory, at any address an element may have.
-template <class T> struct Packed {
-  typedef T type __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T)), may_alias));
-};
-template <> struct Packed<bool> { using type = Packed<uint8_t>::type; };
-template <class T> using packed = typename Packed<T>::type;
-template <class V> using lane_t = std::remove_cv_t<std::remove_reference_t<decltype(std::declval<V&>()[0])>>;
-template <class Tile> using stored_t = std::remove_cv_t<typename Tile::value_type>;
-template <int value, class Tile> constexpr bool steps_by() {
-  using Step = std::remove_reference_t<decltype(stride<0>(std::declval<Tile>()))>;
-  return is_constant<value, std::remove_cv_t<Step>>::value;
-}
-// Types that a register converts to and from as a whole; the others go lane by lane.
-template <class T> constexpr bool plain = std::is_arithmetic_v<T>;
-// A register of neighbours in memory, and back.
-template <class V, class T> inline V unpacked(T const* from) {
-  return __builtin_convertvector(*reinterpret_cast<packed<T> const*>(from), V);
-}
-template <class T, class V> inline void pack(T* to, V v) {
-  *reinterpret_cast<packed<T>*>(to) = __builtin_convertvector(v, packed<T>);
-}
-
-// The first `count` of kLanes neighbours in memory; 0 in the other lanes.
-template <class V, class T> inline V some(T const* from, int count) {
-#if defined(__AVX2__)
-  if constexpr (sizeof(T) == 4 && kLanes == 8) {
-    __m256i const mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-    auto const raw = typename Packed<T>::type(_mm256_maskload_epi32(reinterpret_cast<int const*>(from), mask));
-    return __builtin_convertvector(raw, V);
-  }
-#endif
-  T kept[kLanes] = {};
-  for (int k = 0; k < count; ++k) { kept[k] = from[k]; }
-  return unpacked<V>(kept);
-}
-
-template <class T, class V> inline void pack_some(T* to, V v, int count) {
-#if defined(__AVX2__)
-  if constexpr (sizeof(T) == 4 && kLanes == 8) {
-    __m256i const mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-    auto const raw = __builtin_convertvector(v, typename Packed<T>::type);
-    return _mm256_maskstore_epi32(reinterpret_cast<int*>(to), mask, __m256i(raw));
-  }
-#endif
-  T kept[kLanes];
-  pack(kept, v);
-  for (int k = 0; k < count; ++k) { to[k] = kept[k]; }
-}
-
-// Elements [i, i + count) of a tile as a register; the lanes beyond repeat the first.
-template <class V, class Tile> inline V load(Tile const& tile, int64_t i, int count) {
-  V result{};
-  using T = stored_t<Tile>;
-  if constexpr (steps_by<1, Tile>() && plain<T>) {
-    result = below<V>(count) ? some<V>(raw_pointer_cast(tile.data()) + i, count) : all(lane_t<V>(tile(i)));
-    if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
-  }
-  for (int k = 0; k < kLanes; ++k) { result[k] = lane_t<V>(tile(k < count ? i + k : i)); }
-  if constexpr (std::is_same_v<stored_t<Tile>, bool>) { result = -result; }
-  return result;
-}
-// Elements [i, i + kLanes): one instruction where they are neighbours, one broadcast where they are the same.
-template <class V, class Tile> inline V load(Tile const& tile, int64_t i) {
-  using T = stored_t<Tile>;
-  if constexpr (steps_by<0, Tile>()) {
-    return std::is_same_v<T, bool> ? V(all(lane_t<V>(tile(0)) * 1) * -1) : V(all(lane_t<V>(tile(0))));
-  } else if constexpr (steps_by<1, Tile>() && plain<T>) {
-    V const result = unpacked<V>(raw_pointer_cast(tile.data()) + i);
-    if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
-  } else {
-    return load<V>(tile, i, kLanes);
-  }
-}
-
-template <class Tile, class V> inline void store(Tile&& tile, int64_t i, V v, int count) {
-  using T = stored_t<std::remove_reference_t<Tile>>;
-  if constexpr (steps_by<1, Tile>() && plain<T>) {
-    if constexpr (std::is_same_v<T, bool>) { v = -v; }
-    pack_some(raw_pointer_cast(tile.data()) + i, v, count);
-  } else {
-    for (int k = 0; k < count; ++k) { tile(i + k) = T(v[k]); }
-  }
-}
-template <class Tile, class V> inline void store(Tile&& tile, int64_t i, V v) {
-  using T = stored_t<std::remove_reference_t<Tile>>;
-  if constexpr (steps_by<1, Tile>() && plain<T>) {
-    if constexpr (std::is_same_v<T, bool>) { v = -v; }
-    pack(raw_pointer_cast(tile.data()) + i, v);
-  } else {
-    store(tile, i, v, kLanes);
-  }
-}
-
+// pointwise.cpp: 120 lines
 inline void sweep0(vfloat rA, vfloat& rSum0) {
   rSum0 = rA;
 }
@@ -200,13 +71,7 @@ void run(tvm::ffi::TensorView a, tvm::ffi::TensorView layer_norm) {
     double totalSum1 = double(0);
     for (int64_t c = 0; c < 256; c += 4096) {
       int const n = int(min(int64_t(4096), 256 - c));
-      Tensor partSum1 = make_tensor<vfloat>(Int<4>{});  // (4)
-      fill(partSum1, all(float(0)));
-      int i = 0;
-      for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
-        #pragma GCC unroll 4
-        for (int u = 0; u < 4; ++u) {
-          vfloat rSum1;
+// rows.cpp: 7 lines
           sweep1(load<vfloat>(gA, c + i + u * kLanes), v1, rSum1);
           partSum1(u) = partSum1(u) + rSum1;
         }
@@ -215,12 +80,7 @@ void run(tvm::ffi::TensorView a, tvm::ffi::TensorView layer_norm) {
         vfloat rSum1;
         sweep1(load<vfloat>(gA, c + i), v1, rSum1);
         partSum1(0) = partSum1(0) + rSum1;
-      }
-      partSum1(0) = partSum1(0) + partSum1(1);
-      partSum1(0) = partSum1(0) + partSum1(2);
-      partSum1(0) = partSum1(0) + partSum1(3);
-      for (int k = 0; k < kLanes; ++k) { totalSum1 = totalSum1 + double(partSum1(0)[k]); }
-    }
+// rows.cpp: 6 lines
     float const vSum1 = float(totalSum1);  // aten.layer_norm
     float const v3 = vSum1 / 256.0f;  // aten.layer_norm
     float const v4 = v3 + 1e-05f;  // aten.layer_norm

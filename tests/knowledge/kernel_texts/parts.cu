@@ -21,12 +21,7 @@ using namespace cute;
 
 namespace kernels {
 
-constexpr int kGroup = 32;  // threads of a block that share a row
-constexpr int kRows = 8;  // rows side by side in a block
-constexpr int kThreads = kGroup * kRows;
-constexpr bool kAcross = false;  // threads side by side take rows, not columns
-constexpr int kCluster = 1;  // blocks that share a row and their shared memory
-constexpr int kShares = 1;  // blocks that share a row
+// rows.cu: 6 lines
 constexpr int kItems = 8;  // elements of a row in a thread's registers
 [[maybe_unused]] constexpr int kVector = 4;  // elements a pack
 [[maybe_unused]] constexpr bool kOnce = false;  // its data leaves the caches first
@@ -64,18 +59,7 @@ __global__ void __launch_bounds__(kThreads) rows(float const* pA, float* pLayerN
       Layout<Shape<Int<256 / V>, Int<64>>, Stride<_1, Int<256 / V>>>{});
   Tensor mLayerNorm = make_tensor(make_gmem_ptr(packs<V>(pLayerNorm)),  // (256/V,64)
       Layout<Shape<Int<256 / V>, Int<64>>, Stride<_1, Int<256 / V>>>{});
-  [[maybe_unused]] Index const thread = threadIdx.x % kGroup;
-  [[maybe_unused]] Index const rank = blockIdx.x % kShares;
-  constexpr int kPacks = kItems / V;  // of a row in a thread's registers
-  Index const start = rank * (kPacks * kGroup) + thread;
-  int const turn = 0;
-  Index const row = Index(blockIdx.x / kShares) * kRows + threadIdx.x / kGroup;
-  [[maybe_unused]] constexpr bool inside = true;
-  Index const r = row;
-  Pack<float, V> rA[kPacks];
-  UNROLL
-  for (int u = 0; u < kPacks; ++u) {
-    [[maybe_unused]] Index const i = start + u * kGroup;
+// rows.cu: 12 lines
     {
       rA[u] = load<kOnce>(&mA(i, r));
     }
@@ -102,26 +86,14 @@ __global__ void __launch_bounds__(kThreads) rows(float const* pA, float* pLayerN
   totalSum0 = reduced<0>(totalSum0, JoinSum0{}, turn);
   float const vSum0 = float(totalSum0);  // aten.layer_norm
   float const v1 = vSum0 / 256.0f;  // aten.layer_norm
-  // sweep 1
-  float partSum1[V];
-  UNROLL
-  for (int k = 0; k < V; ++k) { partSum1[k] = float(0); }
-  UNROLL
-  for (int u = 0; u < kPacks; ++u) {
-    [[maybe_unused]] Index const i = start + u * kGroup;
+// rows.cu: 7 lines
     {
       UNROLL
       for (int k = 0; k < V; ++k) {
         float vSum1;
         sweep1(rA[u].lane[k], v1, vSum1);
         partSum1[k] = JoinSum1{}(partSum1[k], vSum1);
-      }
-    }
-  }
-  double totalSum1 = double(partSum1[0]);
-  UNROLL
-  for (int k = 1; k < V; ++k) { totalSum1 = JoinSum1{}(totalSum1, double(partSum1[k])); }
-  totalSum1 = reduced<1>(totalSum1, JoinSum1{}, turn);
+// rows.cu: 7 lines
   float const vSum1 = float(totalSum1);  // aten.layer_norm
   float const v3 = vSum1 / 256.0f;  // aten.layer_norm
   float const v4 = v3 + 1e-05f;  // aten.layer_norm

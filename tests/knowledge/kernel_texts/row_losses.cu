@@ -9,64 +9,11 @@
 constexpr int kThreads = 256;  // a block
 using Index = int;
 // pointwise: 58 lines
-namespace math {
-// The larger one; NaN where either is NaN.
-template <class V> __device__ inline V maximum(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
-template <> __device__ inline float maximum(float a, float b) {
-  float result;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-  return result;
-}
-}  // namespace math
-
+// rows.cu: 10 lines
 struct Join_amax {
   template <class T> __device__ T operator()(T a, T b) const { return T(math::maximum(a, b)); }
 };
-struct Join_sum {
-  template <class T> __device__ T operator()(T a, T b) const { return T(a + b); }
-};
-// What all threads of a warp, or of a block, hold, joined in the same order for each.
-template <class T, class Join>
-__device__ inline T over_warp(T value, Join join) {
-  for (int mask = 16; mask > 0; mask /= 2) { value = join(value, T(__shfl_xor_sync(~0u, value, mask))); }
-  return value;
-}
-template <class T, class Join>
-__device__ inline T over_block(T value, Join join) {
-  __shared__ T parts[kThreads / 32];
-  value = over_warp(value, join);
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) { parts[threadIdx.x / 32] = value; }
-  __syncthreads();
-  T result = parts[0];
-  for (int warp = 1; warp < kThreads / 32; ++warp) { result = join(result, parts[warp]); }
-  return result;
-}
-// Of what the threads of a block hold, in their order: that of those before this one joined, and that of all.
-template <class T>
-struct Scanned {
-  T before, all;
-};
-template <class T, class Join>
-__device__ inline Scanned<T> scanned_over_block(T own, T none, Join join) {
-  __shared__ T parts[kThreads / 32];
-  int const lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  for (int gap = 1; gap < 32; gap *= 2) {
-    T const other = __shfl_up_sync(~0u, own, gap);
-    if (lane >= gap) { own = join(other, own); }
-  }
-  T before = __shfl_up_sync(~0u, own, 1);
-  if (lane == 0) { before = none; }
-  __syncthreads();
-  if (lane == 31) { parts[warp] = own; }
-  __syncthreads();
-  T ahead = none, all = none;
-  for (int each = 0; each < kThreads / 32; ++each) {
-    if (each == warp) { ahead = all; }
-    all = join(all, parts[each]);
-  }
-  return {join(ahead, before), all};
-}
+// running_sum.cu: 45 lines
 
 // What `Shares` threads hold, `Apart` from each other, joined in the same order for each of them.
 template <int Shares, int Apart, int Threads, class T, int N, class Join>
@@ -204,29 +151,12 @@ __global__ void __launch_bounds__(kThreads) loops2(float const* pBetween4, float
         bool const v10 = rB != int64_t{-100};  // aten.cross_entropy_loss
         float const v11 = v10 ? v9 : 0.0f;  // aten.cross_entropy_loss
         float const v12 = v10 ? 1.0f : 0.0f;  // aten.cross_entropy_loss
-        s0q = s0q + v11;
-        s1q = s1q + v12;
-      }
-    }
-    s0w = s0w + double(s0q);
-    s1w = s1w + double(s1q);
-  }
-  float const s0 = float(over_block(s0w, Join_sum{}));
-  float const s1 = float(over_block(s1w, Join_sum{}));
-  if (threadIdx.x % kThreads == 0) {
+// long_row_losses.cu: 10 lines
     float const v2 = s0 / s1;  // aten.cross_entropy_loss
     mOutput(0) = float(v2);
   }
 }
-// Memory for what passes between kernels, from the caller's allocator, in the order of the stream.
-struct Arena {
-  tvm::ffi::Tensor held;
-  Arena(int64_t bytes, DLDevice device)
-      : held(tvm::ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, {bytes}, DLDataType{kDLUInt, 8, 1}, device)) {}
-  char* start() const { return static_cast<char*>(held.data_ptr()); }
-};
-// pointwise: 33 lines
-void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView output) {
+// convolution.cu: 9 lines
   require(a, "a", {64, 1000}, {1000, 1}, kDLFloat, 32);
   require(b, "b", {64}, {1}, kDLInt, 64);
   require(output, "output", {}, {}, kDLFloat, 32);

@@ -6,34 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <initializer_list>
-#include <limits>
-#include <type_traits>
-#include <utility>
-#include <cute/tensor.hpp>
-#include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/error.h>
-#include <tvm/ffi/function.h>
-
-using namespace cute;
-
-namespace {
-
-// One SIMD register: kLanes elements of each type; a bool is kept as 0 or -1 in 4 bytes.
-constexpr int kLanes = 8;
-typedef float vfloat __attribute__((vector_size(kLanes * 4)));
-typedef int32_t vint __attribute__((vector_size(kLanes * 4)));
-typedef double vdouble __attribute__((vector_size(kLanes * 8)));
-typedef int64_t vlong __attribute__((vector_size(kLanes * 8)));
-typedef vint vmask;
-
-// The number in every lane (subtracting 0 keeps the sign of -0).
-inline vfloat all(float x) { return x - vfloat{}; }
-inline vdouble all(double x) { return x - vdouble{}; }
-inline vint all(int32_t x) { return x + vint{}; }
-inline vlong all(int64_t x) { return x + vlong{}; }
-inline vmask all(bool x) { return -int32_t(x) + vmask{}; }
-
+// pointwise.cpp: 28 lines
 template <class To, class From> inline To convert(From v) { return __builtin_convertvector(v, To); }
 
 // The first n lanes, each as a function says; 0 in the others.
@@ -63,12 +36,7 @@ void loops0(float const* pA, float* pOutput) {
       }
     }
   }
-}
-
-// attention: 12 lines
-}  // namespace
-
-void run(tvm::ffi::TensorView a, tvm::ffi::TensorView output) {
+// rows.cpp: 6 lines
   require(a, "a", {64, 100}, {100, 1}, kDLFloat, 32);
   require(output, "output", {64, 100}, {100, 1}, kDLFloat, 32);
 

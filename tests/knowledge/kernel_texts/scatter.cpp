@@ -6,88 +6,21 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <initializer_list>
-#include <limits>
-#include <type_traits>
-#include <utility>
-#include <cute/tensor.hpp>
-#include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/error.h>
-#include <tvm/ffi/function.h>
-
-using namespace cute;
-
-namespace {
-
-// One SIMD register: kLanes elements of each type; a bool is kept as 0 or -1 in 4 bytes.
+// pointwise.cpp: 14 lines
 constexpr int kLanes = 4;
-typedef float vfloat __attribute__((vector_size(kLanes * 4)));
-typedef int32_t vint __attribute__((vector_size(kLanes * 4)));
-typedef double vdouble __attribute__((vector_size(kLanes * 8)));
-typedef int64_t vlong __attribute__((vector_size(kLanes * 8)));
-typedef vint vmask;
-
-// The number in every lane (subtracting 0 keeps the sign of -0).
-inline vfloat all(float x) { return x - vfloat{}; }
-inline vdouble all(double x) { return x - vdouble{}; }
-inline vint all(int32_t x) { return x + vint{}; }
-inline vlong all(int64_t x) { return x + vlong{}; }
-inline vmask all(bool x) { return -int32_t(x) + vmask{}; }
+// pointwise.cpp: 12 lines
 
 template <class To, class From> inline To convert(From v) { return __builtin_convertvector(v, To); }
 
 // Masks of 8-byte lanes to masks of 4-byte lanes.
 inline vmask narrow(vlong v) { return __builtin_convertvector(v, vmask); }
-
-// The first `count` lanes, as a mask that selects registers of type V.
-template <class V> inline auto below(int count) {
-  auto mask = V{} == V{};
-  for (int k = 0; k < kLanes; ++k) { mask[k] = k < count ? -1 : 0; }
-  return mask;
-}
-
-// kLanes neighbours in memory, at any address an element may have.
-template <class T> struct Packed {
-  typedef T type __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T)), may_alias));
-};
-template <> struct Packed<bool> { using type = Packed<uint8_t>::type; };
-template <class T> using packed = typename Packed<T>::type;
-template <class V> using lane_t = std::remove_cv_t<std::remove_reference_t<decltype(std::declval<V&>()[0])>>;
-template <class Tile> using stored_t = std::remove_cv_t<typename Tile::value_type>;
-template <int value, class Tile> constexpr bool steps_by() {
-  using Step = std::remove_reference_t<decltype(stride<0>(std::declval<Tile>()))>;
-  return is_constant<value, std::remove_cv_t<Step>>::value;
-}
-// Types that a register converts to and from as a whole; the others go lane by lane.
-template <class T> constexpr bool plain = std::is_arithmetic_v<T>;
-// A register of neighbours in memory, and back.
-template <class V, class T> inline V unpacked(T const* from) {
-  return __builtin_convertvector(*reinterpret_cast<packed<T> const*>(from), V);
-}
-template <class T, class V> inline void pack(T* to, V v) {
-  *reinterpret_cast<packed<T>*>(to) = __builtin_convertvector(v, packed<T>);
-}
-
-// The first `count` of kLanes neighbours in memory; 0 in the other lanes.
-template <class V, class T> inline V some(T const* from, int count) {
+// pointwise.cpp: 32 lines
   T kept[kLanes] = {};
   for (int k = 0; k < count; ++k) { kept[k] = from[k]; }
   return unpacked<V>(kept);
 }
 
-// The lanes from `low` on and below `high`, of neighbours in memory; 0 in the others.
-template <class V, class T> inline V nearby(T const* from, int64_t low, int64_t high) {
-  V result{};
-  if constexpr (plain<T>) {
-    if (low <= 0) {
-      result = high >= kLanes ? unpacked<V>(from) : some<V>(from, int(high > 0 ? high : 0));
-      high = 0;
-    }
-  }
-  for (int64_t k = low > 0 ? low : 0; k < high && k < kLanes; ++k) { result[k] = lane_t<V>(from[k]); }
-  if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
-}
-
+// convolution.cpp: 13 lines
 // All lanes joined, in order.
 template <class V, class F> inline auto folded(V v, F f) {
   auto result = v[0];
@@ -158,12 +91,7 @@ void loops0(float const* pC, int64_t const* pB, float const* pA, float* pOutput)
     mOutput_2(i0, i1) = float(v5);
     mOutput_3(i0, i1) = float(v8);
     mOutput_4(i0, i1) = float(v11);
-  }
-}
-
-// attention: 12 lines
-}  // namespace
-
+// sort.cpp: 6 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView c_, tvm::ffi::TensorView output) {
   require(a, "a", {8, 20}, {20, 1}, kDLFloat, 32);
   require(b, "b", {8, 30}, {30, 1}, kDLInt, 64);

@@ -9,74 +9,12 @@
 // Quotient and remainder rounded down, as indices want them.
 CUTE_HOST_DEVICE constexpr int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b && (a < 0) != (b < 0)); }
 CUTE_HOST_DEVICE constexpr int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
-
-namespace kernels {
-
-// begin knobs
-constexpr int kThreads = 256;  // a block
-using Index = int;
-// pointwise: 58 lines
-namespace math {
-// The larger one; NaN where either is NaN.
-template <class V> __device__ inline V maximum(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
-template <> __device__ inline float maximum(float a, float b) {
-  float result;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-  return result;
-}
-}  // namespace math
-
+// convolution.cu: 7 lines
+// rows.cu: 10 lines
 struct Join_amax {
   template <class T> __device__ T operator()(T a, T b) const { return T(math::maximum(a, b)); }
 };
-struct Join_sum {
-  template <class T> __device__ T operator()(T a, T b) const { return T(a + b); }
-};
-// What all threads of a warp, or of a block, hold, joined in the same order for each.
-template <class T, class Join>
-__device__ inline T over_warp(T value, Join join) {
-  for (int mask = 16; mask > 0; mask /= 2) { value = join(value, T(__shfl_xor_sync(~0u, value, mask))); }
-  return value;
-}
-template <class T, class Join>
-__device__ inline T over_block(T value, Join join) {
-  __shared__ T parts[kThreads / 32];
-  value = over_warp(value, join);
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) { parts[threadIdx.x / 32] = value; }
-  __syncthreads();
-  T result = parts[0];
-  for (int warp = 1; warp < kThreads / 32; ++warp) { result = join(result, parts[warp]); }
-  return result;
-}
-// Of what the threads of a block hold, in their order: that of those before this one joined, and that of all.
-template <class T>
-struct Scanned {
-  T before, all;
-};
-template <class T, class Join>
-__device__ inline Scanned<T> scanned_over_block(T own, T none, Join join) {
-  __shared__ T parts[kThreads / 32];
-  int const lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  for (int gap = 1; gap < 32; gap *= 2) {
-    T const other = __shfl_up_sync(~0u, own, gap);
-    if (lane >= gap) { own = join(other, own); }
-  }
-  T before = __shfl_up_sync(~0u, own, 1);
-  if (lane == 0) { before = none; }
-  __syncthreads();
-  if (lane == 31) { parts[warp] = own; }
-  __syncthreads();
-  T ahead = none, all = none;
-  for (int each = 0; each < kThreads / 32; ++each) {
-    if (each == warp) { ahead = all; }
-    all = join(all, parts[each]);
-  }
-  return {join(ahead, before), all};
-}
-// end arithmetic
-
-// begin kernel
+// running_sum.cu: 48 lines
 __global__ void __launch_bounds__(kThreads) loops0(float const* pA, float* pBetween2, int64_t n0, int64_t n1) {
   Tensor mA = make_tensor(make_gmem_ptr(pA), make_layout(make_shape(int64_t(n0), int64_t(n1)), make_stride(int64_t(n1), Int<1>{})));  // (i0:n0, r0:n1)
   Tensor mBetween2 = make_tensor(make_gmem_ptr(pBetween2), make_layout(make_shape(int64_t(n0)), make_stride(Int<1>{})));  // (i0:n0)
@@ -146,14 +84,7 @@ __global__ void __launch_bounds__(kThreads) loops2(float const* pBetween3, float
   float const v5 = v4 / rBetween3;  // aten.softmax.int
   mOutput(i0, i1) = float(v5);
 }
-// Memory for what passes between kernels, from the caller's allocator, in the order of the stream.
-struct Arena {
-  tvm::ffi::Tensor held;
-  Arena(int64_t bytes, DLDevice device)
-      : held(tvm::ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, {bytes}, DLDataType{kDLUInt, 8, 1}, device)) {}
-  char* start() const { return static_cast<char*>(held.data_ptr()); }
-};
-// pointwise: 33 lines
+// convolution.cu: 8 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView output) {
   int64_t const n0 = a.ndim() > 0 ? a.size(0) : 0;
   int64_t const n1 = a.ndim() > 1 ? a.size(1) : 0;

@@ -7,19 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
-#include <initializer_list>
-#include <limits>
-#include <type_traits>
-#include <utility>
-#include <cute/tensor.hpp>
-#include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/error.h>
-#include <tvm/ffi/function.h>
-
-using namespace cute;
-
-namespace {
-
+// pointwise.cpp: 13 lines
 
 // Whether a row's element comes before another one: NaN is the largest, equal ones stay as they are.
 template <bool kDescending, class T> inline bool comes_first(T a, int64_t place, T b, int64_t other) {

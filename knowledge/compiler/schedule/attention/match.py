@@ -23,8 +23,7 @@ from knowledge.compiler.ir.kept import kept
 from knowledge.compiler.ir.nodes import Element, Value, Values, reads
 from knowledge.compiler.ir.rewriting import Inliner
 from knowledge.compiler.lower.front import traced
-from knowledge.compiler.lower.lowering import base_name
-from knowledge.compiler.problem import Problem, Tensor
+from knowledge.compiler.problem import Problem, Tensor, base_name
 from knowledge.compiler.schedule.attention.masks import Band, band_of
 
 SCORE = "s"

@@ -28,8 +28,8 @@ from knowledge.compiler.ir.rewriting import Inliner, Loops
 from knowledge.compiler.lower.contracting import CONTRACTING
 from knowledge.compiler.lower.einsum import EINSUM
 from knowledge.compiler.lower.front import traced
-from knowledge.compiler.lower.lowering import aliases, base_name
-from knowledge.compiler.problem import Problem, Ref, Scalar, Tensor
+from knowledge.compiler.lower.writes import aliases
+from knowledge.compiler.problem import Problem, Ref, Scalar, Tensor, base_name
 from knowledge.compiler.schedule.gemm import form as gemm_form
 from knowledge.compiler.schedule.gemm.form import BYTES, SCALAR_PREFIX, Form, Second, Triangle, UncoveredError
 

@@ -24,6 +24,8 @@ STEPPED = 3
 INT_SPAN = 1 << 31
 # K of a tile in shared memory.
 TILE = 16
+# Columns of the smallest tile.
+FEW_COLUMNS = 32
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Contraction:
     others. `direct`: the left operand lies row by row with K contiguous, to be read in words of four elements.
     `spares`: a step counts only where both operands have an element, else one may be read beside the other's zero.
     `interleaved`: the same with two phases of the fastest loop as neighbouring rows, where that costs no further k.
+    `turned`: the same with the operands in each other's place, where that is one, too.
     """
 
     nest: Nest
@@ -58,6 +61,7 @@ class Contraction:
     guards: tuple[tuple[Index, int], ...]
     spares: bool
     interleaved: Contraction | None = None
+    turned: Contraction | None = None
 
     @property
     def total(self) -> Total:
@@ -90,6 +94,17 @@ class Contraction:
         return address.offset % 4 == 0 and all(each % 4 == 0 and each < INT_SPAN for each in outer)
 
     @property
+    def stores_apart(self) -> bool:
+        """Whether neighbouring columns are no neighbours in memory."""
+        return not self.n or self.nest.stores[0].address.times(self.n[-1]) != 1
+
+    @property
+    def down(self) -> bool:
+        """Whether a result's neighbours are the rows beside it."""
+        address = self.nest.stores[0].address
+        return bool(self.m) and address.times(self.m[-1]) == 1 and self.m[-1].extent >= TILE
+
+    @property
     def k_major(self) -> bool:
         """Whether the right operand's neighbours in memory are k's, and not columns."""
         apart = self.address.row.times(self.n[-1]) if self.n else None
@@ -106,14 +121,19 @@ class Contraction:
     @property
     def wide(self) -> bool:
         """Whether four neighbours of the right operand always lie together, aligned, and inside or not together."""
+        return self.together(4)
+
+    def together(self, width: int) -> bool:
+        """The same of `width` neighbours."""
         fast = self.k[-1] if self.k_major else self.n[-1] if self.n else None
-        if fast is None or fast.extent % 4:
+        if fast is None or fast.extent % width:
             return False
         parts = (self.address.row, self.address.step)
-        if not all(map(_sum_of_axes, parts)) or any(part.offset % 4 for part in parts):
-            return False
         steps = [(atom, times) for part in parts for atom, times in part.terms]
-        if dict(steps).get(fast) != 1 or any(times % 4 for atom, times in steps if atom != fast):
+        others = [(atom, times) for atom, times in steps if atom != fast]
+        if dict(steps).get(fast) != 1 or any(Index(((atom, 1),)).uses(fast) for atom, _ in others):
+            return False
+        if any(part.offset % width for part in parts) or any(times % width for _, times in others):
             return False
         moved = [index for each in self.stepped for index in (each.row, each.step)]
         return not any(index.uses(fast) for index in (*moved, *(index for index, _ in self.guards)))
@@ -133,9 +153,11 @@ def contraction(nest: Nest, graph: Values) -> Contraction | None:
         return None
     plain = _spared(nest, graph)
     split, inside = _split(plain, graph)
-    found = (_in_tiles(split, inside, graph, flipped) for flipped in (False, True))
-    made = min((each for each in found if each), key=_packed, default=None)
-    return made and replace(made, spares=plain != nest, interleaved=_interleaved(made, inside, graph))
+    tried = (_in_tiles(split, inside, graph, flipped) for flipped in (False, True))
+    found = sorted((replace(each, spares=plain != nest) for each in tried if each), key=_packed)
+    if not found:
+        return None
+    return replace(found[0], interleaved=_interleaved(found[0], inside, graph), turned=dict(enumerate(found)).get(1))
 
 
 def _interleaved(made: Contraction, inside: tuple[tuple[Index, int], ...], graph: Values) -> Contraction | None:
@@ -226,42 +248,53 @@ def _in_tiles(nest: Nest, inside: tuple[tuple[Index, int], ...], graph: Values, 
 
 def _products(total: Total) -> bool:
     body = total.body
-    return body.op == "mul" and all(isinstance(arg, Element) and arg.kind == "read" for arg in body.args)
+    return body.op == "mul" and all(_read(arg) for arg in body.args)
+
+
+def _read(arg: Node) -> Element | None:
+    """What a factor reads; of 16 bits that are widened, the read: tensor cores take them as they are."""
+    if arg.op == "cast" and arg.dtype == "float32" and arg.args[0].dtype in ("float16", "bfloat16"):
+        (arg,) = arg.args
+    return arg if isinstance(arg, Element) and arg.kind == "read" else None
 
 
 def _operands(nest: Nest) -> tuple[Element, Element]:
-    one, other = nest.totals[0].body.args
-    assert isinstance(one, Element) and isinstance(other, Element)
+    one, other = map(_read, nest.totals[0].body.args)
+    assert one is not None and other is not None
     return one, other
 
 
-def _packed(made: Contraction) -> tuple[int, bool]:
-    """Elements of the left operand that have to be packed, then whether results are not neighbours along n."""
-    batches, rows, _, steps = made.sizes
-    apart = not made.n or made.nest.stores[0].address.times(made.n[-1]) != 1
-    return (0 if made.direct else batches * rows * steps), apart
+def _packed(made: Contraction) -> tuple[int, bool, bool]:
+    """Elements of the left operand that have to be packed; whether columns are few; whether results are apart."""
+    batches, rows, columns, steps = made.sizes
+    return 0 if made.direct else batches * rows * steps, columns < FEW_COLUMNS, made.stores_apart
 
 
 def _split(nest: Nest, graph: Values) -> tuple[Nest, tuple[tuple[Index, int], ...]]:
-    """The results' loops split so that quotients and remainders of them go, as far as they do."""
+    """The loops split so that quotients and remainders of them go, as far as they do."""
     inside: list[tuple[Index, int]] = []
     while cut := next(_cuts(nest), None):
         axis, by = cut
-        letters = sum(each.name.startswith(axis.name) for each in nest.axes) * "p"
+        letters = sum(each.name.startswith(axis.name) for each in (*nest.axes, *nest.reduced)) * "p"
         outer, inner = Axis(axis.name, -(-axis.extent // by)), Axis(axis.name + letters, by)
         place = along(outer) * by + along(inner)
-        axes = tuple(new for old in nest.axes for new in ((outer, inner) if old == axis else (old,)))
+        axes, reduced = (
+            tuple(new for old in loops for new in ((outer, inner) if old == axis else (old,)))
+            for loops in (nest.axes, nest.reduced)
+        )
         inside = [(index.at({axis: place}, lambda data: data), extent) for index, extent in inside]
         if axis.extent % by:
             inside.append((place, axis.extent))
-        nest = nest.rewritten(graph, {axis: place}, axes=axes)
+        nest = nest.rewritten(graph, {axis: place}, axes=axes, reduced=reduced)
     return nest, tuple(inside)
 
 
 def _cuts(nest: Nest) -> Iterator[tuple[Axis, int]]:
-    """The results' loops under a quotient or a remainder, each with what it has to be split by."""
+    """The loops under a quotient or a remainder, each with what it has to be split by; of K only in whole tiles."""
     of_reads = ((nest.address(read), *(index for index, _ in nest.guards(read))) for read in _operands(nest))
-    return ((axis, by) for axis, by in cuts(chain.from_iterable(of_reads)) if axis in nest.axes)
+    for axis, by in cuts(chain.from_iterable(of_reads)):
+        if axis in nest.axes or (axis in nest.reduced and by % TILE == 0 and axis.extent % by == 0):
+            yield axis, by
 
 
 def _sorted(nest: Nest, inside: tuple[tuple[Index, int], ...], flipped: bool, last: Axis | None) -> Contraction | None:

@@ -16,9 +16,9 @@ from knowledge.compiler.emit.elements import ELEMENT_TYPES, LANE_TYPES, REDUCERS
 from knowledge.compiler.emit.source_text import decoded, indented
 from knowledge.compiler.emit.spelling import Statements, Views, spelled, within
 from knowledge.compiler.ir.cost import WORTH_THREADS
-from knowledge.compiler.ir.dtypes import computed_in, is_float
+from knowledge.compiler.ir.dtypes import BYTES, computed_in, is_float
 from knowledge.compiler.ir.expressions import Node
-from knowledge.compiler.ir.index import Axis, Data
+from knowledge.compiler.ir.index import Axis, Data, Index
 from knowledge.compiler.ir.nodes import Element, Values, elements, neutral, reads
 from knowledge.compiler.ir.sizes import Size
 from knowledge.compiler.passes.loops import Nest, Place, Total, count, indices_of, jammed
@@ -30,8 +30,9 @@ from knowledge.compiler.schedule.loops import sorting
 BLOCK = 512
 # Elements of one task, reduced ones counted: what a thread takes at a time.
 TASK = 4096
-# A register that is filled element by element, in loads.
-SCATTERED = 6
+# A register that is filled element by element, in loads; of elements that lie in a cache line each; of choices.
+SCATTERED, FAR, CHOSEN = 6, 12, 3
+LINE = 64
 JAM = (6, 4, 3, 2)
 # What a step on 8-byte elements costs more in two registers than in one, in steps that a full register saves.
 WIDE_COST = 6
@@ -152,12 +153,23 @@ def cost(nest: Nest, lane: Axis | None, lanes: int) -> float:
             continue
         near = node.kind == "read" and _neighbours(nest, node, lane, varying)
         guarded = node.kind == "read" and any(index.uses(lane) for index, _ in nest.guards(node))
-        total += (1.5 if guarded else 1.0) if near else SCATTERED
+        if node.kind != "read":
+            total += CHOSEN
+        else:
+            total += (1.5 if guarded else 1.0) if near else _scattered(nest.address(node), lane, node.dtype)
     if lane in nest.axes:
-        total += sum(1.0 if store.address.times(lane) == 1 else SCATTERED for store in nest.stores)
+        for store in nest.stores:
+            near = store.address.times(lane) == 1
+            total += 1.0 if near else _scattered(store.address, lane, store.tensor.dtype)
     else:
         total += len(nest.totals) * SCATTERED * lanes / max(count(nest.reduced), 1)
     return total * -(-lane.extent // lanes) / lane.extent
+
+
+def _scattered(address: Index, lane: Axis, dtype: str) -> int:
+    """Of a register whose elements are no neighbours."""
+    times = address.times(lane)
+    return FAR if times is not None and abs(times) * BYTES[dtype] >= LINE else SCATTERED
 
 
 def _jam(nest: Nest, lane: Axis | None) -> tuple[Axis | None, int]:

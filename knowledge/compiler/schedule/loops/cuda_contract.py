@@ -22,12 +22,14 @@ from knowledge.compiler.kernels.source import load
 from knowledge.compiler.passes.loops import Nest, Place, indices_of
 from knowledge.compiler.plan import PRODUCTS
 from knowledge.compiler.problem import Device, Problem
-from knowledge.compiler.schedule.loops.contraction import INT_SPAN, TILE, Contraction, contraction
+from knowledge.compiler.schedule.loops.contraction import FEW_COLUMNS, INT_SPAN, TILE, Contraction, contraction
 
 # Multiplications below which loops are as good.
 WORTH_IT = 1 << 23
 # Of what the tensor cores multiply, what must count: they are so much faster than loops.
 LEAST_USED = 0.15
+# The same of rows that both operands hold along K: loops would read them once for each of few results.
+LEAST_OF_ROWS = 0.05
 STAGES = 4
 # What TF32 holds exactly, and float32, which takes several products.
 ELEMENTS = ("float32", "bfloat16", "float16")
@@ -70,8 +72,9 @@ def matches(problem: Problem, nest: Nest, graph: Values) -> Contraction | None:
     batches, m, n, k = made.sizes
     tile = chosen(made, device)
     padded = -(-m // tile.bm) * tile.bm * (-(-n // tile.bn) * tile.bn) * (-(-k // TILE) * TILE)
-    fits = n + 256 < INT_SPAN and m + 256 < INT_SPAN and n >= 32
-    return made if fits and batches * m * n * k >= WORTH_IT and m * n * k >= LEAST_USED * padded else None
+    fits = n + 256 < INT_SPAN and m + 256 < INT_SPAN and n >= FEW_COLUMNS
+    least = LEAST_OF_ROWS if made.k_major and made.wide else LEAST_USED
+    return made if fits and batches * m * n * k >= WORTH_IT and m * n * k >= least * padded else None
 
 
 def products_of(problem: Problem, made: Contraction, knobs: Mapping[str, object]) -> int:

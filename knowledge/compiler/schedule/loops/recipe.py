@@ -20,20 +20,20 @@ from knowledge.compiler.ir.kept import kept
 from knowledge.compiler.ir.nodes import Element, Values, elements
 from knowledge.compiler.ir.sizes import FLOOR, Size
 from knowledge.compiler.ir.verify import verify
-from knowledge.compiler.lower.lowering import Lowered, base_name
+from knowledge.compiler.lower.lowering import Lowered
 from knowledge.compiler.passes.chunking import chunked
 from knowledge.compiler.passes.fusion import Fused, allocated, fused
 from knowledge.compiler.passes.loops import Nest, count
 from knowledge.compiler.passes.pooling import pooled
 from knowledge.compiler.passes.staging import staged
-from knowledge.compiler.plan import PRODUCTS, Decline, Move, Plan
-from knowledge.compiler.problem import Problem, Scalar, Tensor
-from knowledge.compiler.schedule.loops import cpu, cuda, placewise, sorting, stepped
+from knowledge.compiler.plan import MOST_CHARACTERS, PRODUCTS, Decline, Move, Plan
+from knowledge.compiler.problem import Problem, Scalar, Tensor, base_name
+from knowledge.compiler.schedule.loops import cpu, cuda, placewise, shortening, sorting, stepped
 from knowledge.compiler.schedule.loops import cpu as cpu_source
 from knowledge.compiler.schedule.loops import launches as launching
 from knowledge.compiler.schedule.loops.contraction import Contraction
 from knowledge.compiler.schedule.loops.cuda_contract import ContractText, matches, ranked, rounded
-from knowledge.compiler.schedule.loops.cuda_contract_wgmma import BackgroundText, fitting
+from knowledge.compiler.schedule.loops.cuda_contract_wgmma import BackgroundText, background
 from knowledge.compiler.schedule.loops.cuda_contract_window import WindowText
 from knowledge.compiler.schedule.loops.cuda_contract_window import fitting as boxed
 from knowledge.compiler.schedule.loops.cuda_held import HeldText
@@ -161,8 +161,9 @@ class LoopsRecipe:
         return total
 
     def render(self, problem: Problem, plan: Plan) -> str:
-        """The kernel's source."""
-        return File(problem, plan).text()
+        """The kernel's source; one that would be too long in fewer words."""
+        whole = File(problem, plan).text()
+        return whole if len(whole) <= MOST_CHARACTERS else File(problem, plan, is_short=True).text()
 
 
 def _on_tensor_cores(problem: Problem) -> list[Contraction]:
@@ -197,21 +198,26 @@ def _tiles(problem: Problem, plan: Plan, products: list[Contraction]) -> Iterato
     if not products:
         return
     largest = max(products, key=lambda each: prod(each.sizes))
-    first = 0 if fitting(problem, largest, plan.knobs) or boxed(problem, largest, plan.knobs) else 1
+    first = 0 if background(problem, largest, plan.knobs) or boxed(problem, largest, plan.knobs) else 1
     why = "how much of a tile waits for memory, and for the tiles before it to end, is seen only by running it"
     for tile in ranked(largest, problem.device)[first : first + 3]:
         yield Move(f"tiles of {tile.bm} x {tile.bn}", why, plan.with_knobs(bm=tile.bm, bn=tile.bn))
 
 
 class File:
-    """One source file: a function for each kernel, and `run`, which calls them in their order."""
+    """One source file: a function for each kernel, and `run`, which calls them in their order.
 
-    def __init__(self, problem: Problem, plan: Plan) -> None:
+    `is_short`: without comments, with numbers for names, and one template for functions that differ in sizes alone.
+    """
+
+    def __init__(self, problem: Problem, plan: Plan, is_short: bool = False) -> None:
         self.problem = problem
         self.plan = plan
+        self.is_short = is_short
         self.made = compiled(problem, int(plan.knobs.get(CHUNK, 0)))
         between = (*self.made.fused.between, *(own for each in self.made.groups for own in each.own))
-        self.names = identifiers([*(each.name for each in problem.arguments), *(each.name for each in between)])
+        named = [*(each.name for each in problem.arguments), *(each.name for each in between)]
+        self.names = shortening.short(named, "a") if is_short else identifiers(named)
         self.stems = tensor_names(self.names)
         self.sizes = tuple(source_text.sizes_of(problem))
         self.scalars = {each.name: f"p{self.stems[each.name]}" for each in problem.inputs if isinstance(each, Scalar)}
@@ -229,7 +235,7 @@ class File:
         for number, each in enumerate(self.launches):
             nests = [self.made.nests[at] for at in each.numbers]
             if self.same[number] == number:
-                texts += self._parts(each, each.numbers[0], self.stems)
+                texts += self._parts(each, each.numbers[0], self._own_stems(each) if self.is_short else self.stems)
             known = self.launches[self.same[number]]
             first = self._first(known, self.stems)
             if each.loop:
@@ -238,9 +244,12 @@ class File:
                 body += [*stepped.start(parts, each.loop, [self._arguments(one) for one in given]), "launched();"]
             elif first.results:
                 body += [launching.start(first, each.alone, self._arguments(nests, each.kept)), "launched();"]
-        names = source_text.argument_names(self.problem)
+        if self.is_short:
+            functions, called = shortening.merged({part.name: text for part, text in texts if text})
+            texts = [(part, functions.get(part.name, "") if text else "") for part, text in texts]
+            body = [shortening.with_names(line, called) for line in body]
         threads = int(self.plan.knobs.get("threads", cuda.THREADS))
-        return cuda.source(self.problem, names, self._comment(), self.plan, texts, body, threads)
+        return cuda.source(self.problem, self.names, self._comment(), self.plan, texts, body, threads)
 
     def _parts(
         self, launch: Launch, number: int, stems: Mapping[str, str]
@@ -289,25 +298,30 @@ class File:
             return cuda.KernelText(name, nest, graph, stems, self.scalars, device)
         if window := boxed(self.problem, product, self.plan.knobs):
             return WindowText(name, window, self.problem, stems, self.scalars, place, self.plan.knobs)
-        kind = BackgroundText if fitting(self.problem, product, self.plan.knobs) else ContractText
+        laid = background(self.problem, product, self.plan.knobs)
+        kind, product = (BackgroundText, laid) if laid else (ContractText, product)
         return kind(name, product, self.problem, stems, self.scalars, place, self.plan.knobs)
 
     def _for_the_processor(self) -> str:
         lanes = self.lanes
         units = [(self.same[number], each) for number, each in enumerate(self.launches)]
-        functions = [
-            self._on_the_processor(number, each, self.stems)
+        functions = {
+            f"loops{each.numbers[0]}": self._on_the_processor(
+                number, each, self._own_stems(each) if self.is_short else self.stems
+            )
             for number, (same, each) in enumerate(units)
             if same == number
-        ]
-        names = source_text.argument_names(self.problem)
+        }
         given = [self._arguments([self.made.nests[at] for at in each.numbers], each.kept) for _, each in units]
         calls = [
             f"loops{self.launches[same].numbers[0]}({arguments});"
             for (same, _), arguments in zip(units, given, strict=True)
         ]
-        entry = source_text.entry(self.problem, names, [*self._pointers(), *calls])
-        code = "\n\n".join(functions) + "\n"
+        if self.is_short:
+            functions, called = shortening.merged(functions)
+            calls = [shortening.with_names(call, called) for call in calls]
+        entry = source_text.entry(self.problem, self.names, [*self._pointers(), *calls])
+        code = "\n\n".join(functions.values()) + "\n"
         return cpu_source.source(self._comment(), self.plan, code, entry, lanes)
 
     def _on_the_processor(self, number: int, launch: Launch, stems: Mapping[str, str]) -> str:
@@ -383,16 +397,22 @@ class File:
 
     def _nameless(self, launch: Launch) -> str:
         """The kernel's text, its tensors numbered as it takes them."""
-        nests = [self.made.nests[at] for at in launch.numbers]
-        stems = {each.name: f"T{place}" for place, (each, _) in enumerate(self.tensors(nests))}
+        stems = self._own_stems(launch)
         if not self.problem.on_gpu:
             return self._on_the_processor(0, launch, stems)
         return self._parts(launch, 0, stems)[0][1]
+
+    def _own_stems(self, launch: Launch) -> dict[str, str]:
+        """A number for each of its tensors."""
+        nests = [self.made.nests[at] for at in launch.numbers]
+        return {each.name: f"T{place}" for place, (each, _) in enumerate(self.tensors(nests))}
 
     def _comment(self) -> list[str]:
         operations = Counter(base_name(op.target) for op in self.problem.ops)
         words = ", ".join(name if times == 1 else f"{name} x{times}" for name, times in operations.items())
         lines = [f"{words}: {len(self.made.nests)} loop nest{'s' if len(self.made.nests) > 1 else ''}."]
+        if self.is_short:
+            return lines
         for number, launch in enumerate(self.launches):
             if (same := self.same[number]) != number:
                 lines.append(f"  loops{self.launches[same].numbers[0]} again")
@@ -438,7 +458,7 @@ class File:
             if isinstance(each, Tensor) and each.name in used:
                 kind = STORED_TYPES[each.dtype] + ("" if each.name in outputs else " const")
                 start = f"static_cast<{kind}*>({self.names[each.name]}.data_ptr())"
-                lines.append(f"{kind}* const p{self.stems[each.name]} = {start};")
+                lines.append(f"{self._kind(kind)} const p{self.stems[each.name]} = {start};")
         made = self.made.fused
         if self._between:
             first = next(self.names[each.name] for each in self.problem.arguments if isinstance(each, Tensor))
@@ -446,8 +466,11 @@ class File:
         for each in self._between:
             kind = STORED_TYPES[each.dtype]
             start = f"reinterpret_cast<{kind}*>(arena.start() + {made.places[each.name]})"
-            lines.append(f"{kind}* const p{self.stems[each.name]} = {start};")
+            lines.append(f"{self._kind(kind)} const p{self.stems[each.name]} = {start};")
         return lines
+
+    def _kind(self, element: str) -> str:
+        return "auto*" if self.is_short else f"{element}*"
 
 
 def _said(nest: Nest) -> str:

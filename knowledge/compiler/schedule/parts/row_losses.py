@@ -13,9 +13,9 @@ from knowledge.compiler.ir.dtypes import HALVES
 from knowledge.compiler.ir.expressions import UnwritableError
 from knowledge.compiler.ir.kept import kept
 from knowledge.compiler.ir.strides import packed_strides
-from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, base_name, reads
+from knowledge.compiler.lower.lowering import WITHOUT_EFFECT
 from knowledge.compiler.plan import Plan
-from knowledge.compiler.problem import Argument, DTypeArg, Op, Problem, Ref, Tensor
+from knowledge.compiler.problem import Argument, DTypeArg, Op, Problem, Ref, Tensor, base_name, reads
 from knowledge.compiler.schedule.loops.recipe import LoopsRecipe
 from knowledge.compiler.schedule.parts.stages import Stage, Stages, StagesRecipe
 from knowledge.compiler.schedule.rows.recipe import RowRecipe

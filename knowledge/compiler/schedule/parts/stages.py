@@ -16,10 +16,10 @@ from knowledge.compiler.ir.dtypes import BYTES, DLPACK
 from knowledge.compiler.ir.expressions import UnwritableError
 from knowledge.compiler.ir.kept import kept
 from knowledge.compiler.ir.strides import packed_strides
-from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, aliases, base_name, reads
-from knowledge.compiler.lower.rolling import refs
+from knowledge.compiler.lower.lowering import WITHOUT_EFFECT
+from knowledge.compiler.lower.writes import aliases
 from knowledge.compiler.plan import PLAN_MARK, RANK, Decline, Move, Plan, Recipe, settled
-from knowledge.compiler.problem import Op, Problem, Ref, Scalar, Tensor
+from knowledge.compiler.problem import Op, Problem, Ref, Scalar, Tensor, base_name, reads, refs
 
 # Operations that one part may take in: what is longer costs seconds to cut.
 LONGEST = 24

@@ -20,6 +20,8 @@ from knowledge.compiler.schedule.strided_reading import lower_problem
 LARGEST_SHARE = 96
 # Up to this many several blocks fit on a multiprocessor, whose loads and arithmetic overlap.
 SMALL_SHARE = 32
+# Registers for many narrow operands at once: two blocks of 256 threads fit on a multiprocessor.
+MANY_OPERANDS = 48
 LONGEST_CLUSTER = 8
 WIDEST_CLUSTER = 16
 STAGED_ALIGNMENT = 16
@@ -67,10 +69,10 @@ class Share:
         return {"group": self.group, "cluster": self.cluster, "items": self.items, "rows": self.rows}
 
 
-def share(columns: int, width: int, live: int, clusters: bool) -> Share | None:
+def share(columns: int, width: int, live: int, clusters: bool, words: float) -> Share | None:
     """The smallest spread of a row over threads whose registers hold it; None where it does not fit.
 
-    `width` elements go together, `live` values of each are held at once.
+    `width` elements go together; `live` values of each are held at once, in `words` registers.
     """
     packs = ceil(columns / width)
     if packs * width <= 32 * SMALL_SHARE // live:
@@ -81,6 +83,10 @@ def share(columns: int, width: int, live: int, clusters: bool) -> Share | None:
             items = ceil(packs / (group * cluster)) * width
             if items * live <= most:
                 return Share(group, cluster, items, 1)
+    for group in (128, 256, 512):  # a single pack of each of many operands is more than that
+        items = ceil(packs / group) * width
+        if items * words <= MANY_OPERANDS:
+            return Share(group, 1, items, 1)
     cluster = LONGEST_CLUSTER if clusters else 1
     items = ceil(packs / (512 * cluster)) * width
     return Share(512, cluster, items, 1) if items * live <= LARGEST_SHARE else None
@@ -89,7 +95,8 @@ def share(columns: int, width: int, live: int, clusters: bool) -> Share | None:
 def _kept(problem: Problem, plan: Plan, program: RowProgram) -> tuple[CudaRowText, Share | None]:
     kept = CudaRowText(problem, plan.with_knobs(keep=1, vector=1), program)
     live = max(len(kept.resident), len(program.kept), 1)
-    return kept, share(kept.columns, kept.vector, live, problem.device.has.clusters)
+    words = sum(BYTES[kept.loads[id(node)].tensor.dtype] for node in kept.resident) / 4 + len(program.kept)
+    return kept, share(kept.columns, kept.vector, live, problem.device.has.clusters, words)
 
 
 def _keep(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:

@@ -8,6 +8,7 @@ from knowledge.compiler.ir.cost import SURELY_WORTH_THREADS, WORTH_THREADS
 from knowledge.compiler.ir.dtypes import BYTES
 from knowledge.compiler.ir.expressions import UnwritableError
 from knowledge.compiler.passes.row_program import RowProgram
+from knowledge.compiler.passes.staging import TERMS
 from knowledge.compiler.plan import Decline, Move, Plan
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule import cpu_moves
@@ -29,12 +30,19 @@ class RowRecipe:
     def first_plan(self, problem: Problem) -> Plan | Decline:
         """One row after the other, one element after the other; declines where there is no common row."""
         try:
-            RowProgram(lower_problem(problem))
+            program = RowProgram(lower_problem(problem))
         except UnwritableError as failure:
             return Decline(str(failure))
+        if problem.on_gpu and _extent(program)[1] <= TERMS:
+            return Decline("rows of few elements, which loops write out")
         if problem.on_gpu and cuda.starved(problem, Plan(self.name)):
             return Decline("rows too few for the GPU, which several sweeps go along")
         return Plan(self.name)
+
+    def steps_apart(self, problem: Problem) -> bool:
+        """Whether columns lie apart in memory, in rows enough for all threads. `first_plan` takes the problem."""
+        program = RowProgram(lower_problem(problem))
+        return program.steps_apart and _extent(program)[0] >= 2 * problem.device.threads
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """Threads, SIMD, a buffered row, exact math, several accumulators, streaming stores, the next row fetched."""
