@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import random
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
-from scheduling import LONG, LONG_ON_A_GPU, WAITS_ON_CLOCKS, begun_at, mixed, scope_of
+from scheduling import LONG, LONG_ON_A_GPU, WAITS_ON_CLOCKS, begun_at, left_out, mixed, scope_of
 
 # `make test` says the same of the same tree, whenever and wherever it is run; `make fuzz` looks for what it has missed.
 # No deadlines: a busy machine is no failure.
@@ -42,14 +44,30 @@ def pytest_configure(config: pytest.Config) -> None:
         config.args[:] = map(str, files)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mix the files of all folders, after what takes longest. What waits on clocks has two tries."""
+    """Mix the files of all folders, after what takes longest. What waits on clocks has two tries. Of tests that are
+    marked `sampled(many)`, one case in so many is left to `make test`: the others are slow."""
+    sampled: dict[tuple[str, int], list[pytest.Item]] = {}
+    for item in items:
+        if mark := item.get_closest_marker("sampled"):
+            sampled.setdefault((item.nodeid.partition("[")[0], *mark.args), []).append(item)
+    for (_, many), cases in sampled.items():
+        for case in left_out(cases, many):
+            case.add_marker(pytest.mark.slow)
     long = LONG_ON_A_GPU if config.getoption("markexpr") == "gpu" else LONG
     ranks = {name: rank for rank, name in enumerate(long)}
     for item in items:
         if item.path.stem in WAITS_ON_CLOCKS:
             item.add_marker(pytest.mark.flaky(reruns=1))
     items.sort(key=lambda item: (ranks.get(item.path.stem, len(long)), mixed(item.path), str(item.path)))
+
+
+def pytest_runtest_setup() -> None:
+    """What a test draws in its own process does not depend on those that ran there before it."""
+    random.seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 def pytest_collection_finish() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 SHARING_A_BUILD = (
     "test_cuda_gemm_runs", "test_exemplars_runs", "test_cuda_gemm_16bit", "test_cuda_gemm_fused",
@@ -33,6 +34,22 @@ judge: a cheat that passes one time in eight is a hole, and no noise."""
 
 NEVER_AGAIN = ("cheats", "harness/candidate", "harness/checks", "harness/judging", "harness/screen", "harness/trusted")
 """Folders whose tests have one try."""
+
+
+class Named(Protocol):
+    """A case of a test."""
+
+    nodeid: str
+
+
+Case = TypeVar("Case", bound=Named)
+
+
+def left_out(cases: Sequence[Case], many: int) -> list[Case]:
+    """Those that `make test` leaves out where it takes about one in `many`, by their names, and always one: which they
+    are changes only with their own names."""
+    ranked = sorted(cases, key=lambda case: hashlib.sha256(case.nodeid.encode()).hexdigest())
+    return [case for case in ranked[1:] if int(hashlib.sha256(case.nodeid.encode()).hexdigest(), 16) % many]
 
 
 def mixed(file: Path) -> str:

@@ -92,6 +92,7 @@ class Module:
         self.takes: dict[str, Any] | None = order.get("takes")
         self.weights: list[list[str]] = order["parameters"]
         self.state: list[int] = order.get("state", [])
+        self.pairs: list[int] = order.get("pairs", [])
         self.torchs = Operators()
         with _telling("load"):
             torch.manual_seed(0)
@@ -112,6 +113,8 @@ class Module:
 
     def call(self, arguments: list[Any]) -> None:
         """Put the slot's weights in, run forward, copy what it returns into the slot's outputs."""
+        for place in self.pairs:
+            arguments[place] = torch.view_as_complex(arguments[place])
         inputs, rest = arguments[: self.inputs], arguments[self.inputs :]
         weights, outputs = rest[: len(self.owners)], rest[len(self.owners) :]
         for place, (owners, weight) in enumerate(zip(self.owners, weights, strict=True)):
@@ -267,6 +270,8 @@ def _answer(module: Module, slots: list[list[Any]], order: dict[str, Any]) -> di
         return {"numbered": True}
     if "kept" in order:  # what a module's own PyTorch keeps tells nothing
         return {"kept": True}
+    if same := order.get("same"):
+        slots = [[slot[each] for each in same] for slot in slots]
     return _called(module, slots, order) if "elsewhere" in order else _go(module, slots, order)
 
 

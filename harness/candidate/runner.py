@@ -13,7 +13,8 @@ its scalar arguments in order]]}, runner {"numbered"}, and of judge {"teams": ho
 now on, 0 for as many as they began with, "processors": theirs, or none for all}, runner {"teamed"}. An order to go
 may hold "threads", how many they have then, "nested": so many may be asked for, and one comes, and "elsewhere": the
 calls come from another thread, on a GPU on another stream, with a stack of "stack_kib"; or they come "together": from
-two threads, which have every second slot each, and call again and again for a while. After an order with "look" the
+two threads, which have every second slot each, and call again and again for a while. With "same" each argument is the
+one at that place of its slot. After an order with "look" the
 library's data is looked at; what was kept comes with judge {"kept"}, runner {"kept": how many threads OpenMP may still
 have}. Anything that fails is answered with {"failed": kind, "message"}.
 """
@@ -267,7 +268,9 @@ def serve(link: socket.socket, runtime_path: str, sealing: bytes) -> None:
             channel.send(link, {"failed": "kept", "message": said} if said else {"kept": state.usual_threads})
         else:
             make = together if order.get("together") else _called if "elsewhere" in order else _go
-            answer = make(library, place, calls, order, state)
+            same = order.get("same", ())
+            given = [abi.pack([slot[each] for each in same]) for slot in slots] if same else calls
+            answer = make(library, place, given, order, state)
             if "look" in order:
                 kept.note()
             link.sendall(answer)

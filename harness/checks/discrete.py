@@ -29,7 +29,7 @@ Kind = Literal[
 Way = Literal[
     "moved", "redrawn", "repeated", "reversed", "nudged", "reflected", "respread", "recut", "flipped", "set",
     "cleared", "lowered", "few", "renewed", "rows set", "rows cleared", "doubled", "merged", "shortened", "emptied",
-    "raised", "counted", "due", "switched", "planted", "alone", "placed", "saturated",
+    "raised", "counted", "due", "switched", "planted", "alone", "placed", "saturated", "apart",
 ]  # fmt: skip
 
 LOOKED_AT = 1 << 20
@@ -48,7 +48,7 @@ class Shown:
     `step` is how much more than its predecessor an element at least is, where it is "ascending". `extras` are values
     outside of the range that may be planted. What names places of a table has the table's `extent`; `apart` if no
     two may be the same. `reach` are the ends of what its type holds, as far as callers use that. A counter counts up to
-    its `turn`.
+    its `turn`. What is `loose` need not ascend. One is `beside` another that it is compared with by their difference.
     """
 
     kind: Kind
@@ -61,12 +61,16 @@ class Shown:
     apart: bool = False
     reach: tuple[int, int] | None = None
     turn: int = 0
+    loose: bool = False
+    beside: bool = False
 
     @property
     def ways(self) -> tuple[Way, ...]:
         """Variations to try, as trials take turns at them."""
         more: tuple[tuple[Way, bool], ...] = (
             ("placed", bool(self.extent)),
+            ("redrawn", self.loose and self.kind == "ascending"),
+            ("apart", self.beside),
             ("saturated", bool(self.reach)),
             ("alone", self.kind == "values" or bool(self.extent)),
             ("planted", bool(self.extras)),

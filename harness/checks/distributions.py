@@ -19,8 +19,13 @@ from harness.nouns.task import OpClass
 
 MEETINGS = 128
 """Places at which special values of several inputs meet, of 36 pairs."""
+TIES, HALVES = 64, tuple(sign * 0.5**power for power in range(1, 7) for sign in (1, -1))
+"""Places of pointwise operations' inputs that hold a half of a unit from 1 down to 1/32. Few: the squares of many would
+round in one direction."""
 SINGLES = 3
-"""NaN for each input of a "single NaN" trial."""
+"""Special values for each input of a "single special" trial."""
+SMALL = 16
+"""Of so few elements each may reach most results."""
 
 
 def draw(
@@ -133,6 +138,9 @@ def sprinkle(
     """
     kinds, device = specials(drawn.dtype, op_class, multiplies=multiplies), generator.device
     flat = drawn.view(-1)
+    if op_class == "elementwise":
+        at = torch.randint(flat.numel(), (min(TIES, flat.numel() // 16),), generator=generator, device=device)
+        flat[at] = flat.new_tensor(HALVES).repeat(len(at))[: len(at)]
     most = min(96, flat.numel() // 2) if op_class == "elementwise" else min(48, flat.numel() // 64)
     most = max(min(most, 2), most >> (3 * mild))
     fewest = max(1, (most + 1) // 2)
@@ -157,11 +165,17 @@ def meet(together: Sequence[torch.Tensor], generator: torch.Generator) -> None:
         each.view(-1)[places] = kinds[chosen]
 
 
-def plant_nan(drawn: torch.Tensor, generator: torch.Generator) -> None:
-    """Put NaN in a few places of a contiguous tensor, within one line along its first axis: the others stay clean."""
+def plant_single(drawn: torch.Tensor, generator: torch.Generator, op_class: OpClass) -> None:
+    """Put NaN in a few places of a contiguous tensor, within one line along its first axis: the others stay clean.
+
+    For pointwise operations it is a NaN and either infinity. Who looks at some elements finds none of so few, and takes
+    the path for ordinary numbers.
+    """
     line = drawn[below(drawn.shape[0], generator)] if drawn.ndim > 1 else drawn
     places = torch.randint(line.numel(), (SINGLES,), generator=generator, device=generator.device)
     values = torch.full((SINGLES,), math.nan, dtype=drawn.dtype)
+    if op_class == "elementwise":
+        values[1:] = values.new_tensor([math.inf, -math.inf])
     line.view(-1)[places] = _nan_of_each_kind(values).to(drawn.device)
 
 

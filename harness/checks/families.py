@@ -194,8 +194,8 @@ def below(limit: int, generator: torch.Generator) -> int:
     return int(torch.randint(max(1, limit), (1,), generator=generator, device=generator.device))
 
 
-SPECIAL, STIRRED, MASKED, SUBNORMAL, SINGLE = "special", "stirred", "masked", "subnormal", "single NaN"
-NOTHING = "nothing"
+SPECIAL, STIRRED, MASKED, SUBNORMAL, SINGLE = "special", "stirred", "masked", "subnormal", "single special"
+NOTHING, SHARED = "nothing", "shared"
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,8 @@ class Family:
     among single values, some of which are not finite. `gradient` is what a backward finds for each output's element.
     `far`: some weights are much larger beside them. `even`: they are such only where all elements are. `mildest`: how
     often they are drawn again, each time milder, where the reference has no results on them. `empties`: results that
-    are all alike say something as well. `sized`: small results are held to their own size.
+    are all alike say something as well. `sized`: small results are held to their own size. `shares`: inputs that one
+    tensor may be given for are that one tensor.
     """
 
     block: Block | None = None
@@ -218,6 +219,7 @@ class Family:
     mildest: int = MILDER
     empties: bool = False
     sized: bool = True
+    shares: bool = False
 
 
 FAMILIES: dict[str, Family] = {
@@ -229,14 +231,15 @@ FAMILIES: dict[str, Family] = {
     "large": Family(_large), "small": Family(_small), "near one": Family(near_one),
     SUBNORMAL: Family(_subnormal, mildest=1, empties=True, sized=False),  # in the file's range nothing would be one
     NOTHING: Family(_nothing, mildest=0, empties=True),
+    SHARED: Family(normal_block, mildest=MILDER, empties=True, sized=False, shares=True),
     "even gradients": Family(gradient=1.0), "zero gradients": Family(gradient=0.0, empties=True),
 }  # fmt: skip
 _SUMMED = ("given", "wide", "mixed", SPECIAL, "negative", "offset 1000", "offset -100", "outliers", MASKED)
 PLANS: dict[OpClass, tuple[str, ...]] = {
-    "elementwise": ("given", "wide", "mixed", SPECIAL, "large", "small", SUBNORMAL, STIRRED),
-    "reduction": (*_SUMMED, "large", "small", SUBNORMAL, NOTHING, STIRRED),
-    "gemm": ("given", "wide", "mixed", SPECIAL, "offset 1000", "outliers", "large", "small", NOTHING, STIRRED),
-    "other": (*_SUMMED, "large", "small", SINGLE, NOTHING, STIRRED),
+    "elementwise": ("given", "wide", "mixed", SPECIAL, "large", "small", SUBNORMAL, SHARED, SINGLE, STIRRED),
+    "reduction": (*_SUMMED, "large", "small", SUBNORMAL, NOTHING, SHARED, STIRRED),
+    "gemm": ("given", "wide", "mixed", SPECIAL, "offset 1000", "outliers", "large", "small", NOTHING, SHARED, STIRRED),
+    "other": (*_SUMMED, "large", "small", SINGLE, NOTHING, SHARED, STIRRED),
 }
 """The trials of one verdict by the kind of operation, the cheapest refutations of a wrong kernel first; the file's own
 values twice, first as they are and last as they are timed."""

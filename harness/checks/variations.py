@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -35,6 +35,17 @@ def swap_few(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> t
         places = torch.unique(places)
         given.index_copy_(shown.axis, places, given.index_select(shown.axis, places.flip(0)))
     return given
+
+
+def plant_apart(
+    given: torch.Tensor, other: torch.Tensor, numbers: Sequence[int], generator: torch.Generator
+) -> torch.Tensor:
+    """In a few places of the other argument's numbers as much more as the module compares their difference with."""
+    values = given.clone(memory_format=torch.contiguous_format)
+    for number in numbers:
+        at = _some_places(given.shape, generator)
+        values[at] = (other[at] + number).to(given.dtype)
+    return values
 
 
 def change_few(given: torch.Tensor, shown: Shown, way: Way, generator: torch.Generator) -> torch.Tensor:
@@ -260,11 +271,13 @@ def _alone(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> tor
 
 
 def _placed(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    """Anywhere in the table, in no order; no place twice where that would be ambiguous."""
+    """Anywhere in the table but for an eighth that nothing names; no place twice where that would be ambiguous."""
     if shown.apart:
         places = torch.randperm(shown.extent, generator=generator, device=generator.device)
         return places[: given.numel()].view(given.shape)
-    return (_uniform(given.shape, generator) * shown.extent).long()
+    hole = max(shown.extent > 1, shown.extent // 8)
+    places = (_uniform(given.shape, generator) * (shown.extent - hole)).long()
+    return (places + below(shown.extent, generator)) % shown.extent
 
 
 def _saturated(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
@@ -305,4 +318,5 @@ _VARIATIONS: dict[Way, Callable[[torch.Tensor, Shown, torch.Generator], torch.Te
     "renewed": _renewed, "rows set": _rows_set, "rows cleared": _rows_cleared, "doubled": _doubled, "merged": _merged,
     "shortened": _shortened, "emptied": _emptied, "raised": _raised, "counted": _counted, "due": _due,
     "switched": _switched, "planted": _planted, "alone": _alone, "placed": _placed, "saturated": _saturated,
+    "apart": lambda given, shown, generator: given,  # planted by the bench, which has the other argument, too
 }  # fmt: skip

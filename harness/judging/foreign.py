@@ -20,7 +20,7 @@ from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.refusal import Refusal
-from harness.nouns.task import Task
+from harness.nouns.task import Task, TensorSpec
 from harness.nouns.verdict import Verdict
 from harness.processes.runner_process import MODULE_ORDER
 from harness.processes.trusted_child import JobDiedError, warm_parent
@@ -61,12 +61,7 @@ class ModuleJudge(TargetJudge):
         incumbent: Candidate | None = None,
         compile_baseline: bool = False,
     ) -> Verdict:
-        """As a kernel's, with the timing marked advisory. Raises `UserError` for a task with several workloads."""
-        if len(task.workloads) > 1:
-            raise UserError(
-                f"{task.name} has {len(task.workloads)} workloads; a file with ModelNew is judged on one.",
-                "Give a task file that declares no workloads, or the kernel itself.",
-            )
+        """As a kernel's, with the timing marked advisory. Raises `UserError` where workloads need different modules."""
         case = Case.of(task, candidate, self.terms, seed)
         if refusal := self.screen(task, candidate):
             return case.refused(refusal, build)
@@ -91,6 +86,11 @@ class ModuleJudge(TargetJudge):
             "kept": sorted(kept_operators(operators_of(task))),
             "takes": task.takes.model_dump(mode="json") if task.takes else None,
             "parameters": [[spec.name, *spec.also] for spec in signature.parameters],
+            "pairs": [
+                place
+                for place, spec in enumerate((*signature.inputs, *signature.parameters))
+                if isinstance(spec, TensorSpec) and spec.pairs
+            ],
             "state": [[spec.name for spec in signature.parameters].index(name) for name in signature.state],
         }
         text = json.dumps(order)
@@ -106,17 +106,25 @@ class ModuleJudge(TargetJudge):
         return Opponent(incumbent.digest, _order_of(digest)) if digest else None
 
     def _init_arguments(self, task: Task) -> list[Any]:
-        """The constructor's arguments, asked of the task file in a locked child."""
+        """The constructor's arguments, asked of the task file in a locked child. Raises `UserError` where its workloads
+        have different ones: one module is called on all of them."""
+        variants = [workload.variant.model_dump(mode="json") for workload in (*task.workloads, *task.held_out)]
         with scratch_folder() as scratch:
             try:
-                asked = {"source": task.source, "name": task.name}
+                asked = {"source": task.source, "name": task.name, "variants": variants}
                 limits = Limits(wall_s=120.0, memory_bytes=64 << 30)
                 answer = warm_parent().run("init", asked, tier=self.tier, cwd=scratch, limits=limits)
             except JobDiedError as died:
                 raise MachineError(
                     f"Asking {task.name} for its arguments ended, {died.reason}.", "Run the command again."
                 ) from died
-        return list(answer["arguments"])
+        first, *others = answer["arguments"]
+        if any(each != first for each in others):
+            raise UserError(
+                f"{task.name} makes its module from other arguments for each workload; one ModelNew is judged on all.",
+                "Give a task file whose get_init_inputs takes nothing from a workload, or the kernel itself.",
+            )
+        return list(first)
 
 
 def _order_of(digest: str) -> Path:

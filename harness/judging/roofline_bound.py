@@ -10,7 +10,7 @@ import math
 
 from harness.nouns.aten import of_kinds
 from harness.nouns.device_facts import DeviceFacts
-from harness.nouns.task import DType, Program, Task, TensorSpec, Workload
+from harness.nouns.task import WHOLE, DType, Program, Task, TensorSpec, Workload
 from harness.nouns.verdict import Precision, Timing, Verdict
 from harness.targets.target import Target
 
@@ -41,12 +41,16 @@ def floor_ms(task: Task, facts: DeviceFacts, verdict: Verdict) -> float:
     A kernel may need fewer operations than the reference spells out (a triangle, a diagonal): where it beats the time
     of the FLOPs, the bytes alone are its floor.
     """
-    workload = task.workloads[0]
-    moving = workload.bytes_moved / (facts.peak_gb_s * 1e6)
-    products = products_of(task.program, verdict.precision)
-    computing = workload.flops / (exact_gflop_s(task.signature.dtypes, facts, products) * 1e6)
+    moving, computing = needed_ms(task, facts, verdict.precision)
     taken = verdict.timing.candidate_ms if verdict.timing else math.inf
     return computing if moving < computing <= taken else moving
+
+
+def needed_ms(task: Task, facts: DeviceFacts, precision: Precision) -> tuple[float, float]:
+    """What the bytes of the task's first workload take, and its FLOPs."""
+    workload = task.workloads[0]
+    rate = exact_gflop_s(task.signature.dtypes, facts, products_of(task.program, precision))
+    return workload.bytes_moved / (facts.peak_gb_s * 1e6), workload.flops / (rate * 1e6)
 
 
 def _reason(task: Task, taken_ms: float, facts: DeviceFacts) -> str:
@@ -95,9 +99,13 @@ def _highest_gflop_s(task: Task, facts: DeviceFacts) -> float:
 def exact_gflop_s(dtypes: frozenset[DType], facts: DeviceFacts, products: int) -> float:
     """The best rate at which products in these types keep their exactness.
 
-    Tensor cores multiply float32 by so many TF32 `products`; two-byte types have a rate of their own.
+    Tensor cores multiply float32 by so many TF32 `products`; two-byte types have a rate of their own, float64 is taken
+    to have float32's. Integers and masks beside them are no factors, or become such.
     """
-    if dtypes <= {"float16", "bfloat16"}:
+    floats = dtypes.difference(WHOLE)
+    if "float64" in floats:
+        return facts.peak_gflop_s
+    if floats and floats <= {"float16", "bfloat16"}:
         return max(facts.peak_gflop_s, facts.half_gflop_s)
     return max(facts.peak_gflop_s, facts.tf32_gflop_s / products)
 

@@ -90,7 +90,8 @@ class TensorSpec(Frozen):
     """A tensor's name, shape, strides (both in elements) and element type. A scalar tensor has shape ().
 
     `also` are further state_dict names of a parameter or buffer that the module holds under several (tied weights). An
-    output that is a `view` of an argument is a copy for kernels, and a view in their drop-ins.
+    output that is a `view` of an argument is a copy for kernels, and a view in their drop-ins. An argument of `pairs`
+    is complex for the module: along its last axis lie a real and an imaginary part.
     """
 
     kind: Literal["tensor"] = "tensor"
@@ -100,6 +101,7 @@ class TensorSpec(Frozen):
     strides: tuple[int, ...]
     dtype: DType
     view: View | None = None
+    pairs: bool = False
 
     @property
     def numel(self) -> int:
@@ -346,7 +348,7 @@ class TraceFacts(Frozen):
     @property
     def hands_on(self) -> bool:
         """Whether NaN and rows of infinities come out where every honest kernel has them."""
-        return self.windows or self.orders
+        return self.windows or self.orders or self.op_class == "elementwise"
 
     @classmethod
     def of(cls, task: Task) -> TraceFacts:

@@ -126,8 +126,8 @@ class Correctness(Frozen):
 class HeadToHead(Frozen):
     """A candidate against an earlier kernel in the same rounds. `speedup` is incumbent / candidate: above 1 is faster.
 
-    Both it and its interval, a 99.5 % one, are those of each side's faster half, of CPU time those of its fastest
-    quarter (`timing.statistics`); `incumbent_ms` is the median. `rounds` are those that decided: two kernels that
+    Both it and its interval, a 99.5 % one, are those of each side's faster half, of CPU time those of all rounds by
+    ranks (`timing.statistics`); `incumbent_ms` is the median. `rounds` are those that decided: two kernels that
     cannot be told apart go on without the baselines. There are none where both are the same machine code: then nothing
     was run, and the ratio is 1. `measure`: wall time, whose interval allows for what threads waited for a processor;
     or, where that decides nothing, what each kernel computes on one thread. `alone` says why that could not be asked,

@@ -77,17 +77,20 @@ _ALLOWED = frozenset(f"{_C} {_LOCALE} {_CUDA} {_TVM_FFI}".split()) | {
 }
 # nvcc gives each __device__ function a host body that calls it.
 _CUDA_HOST = "exit"
-# The compilers' own helpers, OpenMP, transactional memory (asked for by the part of libstdc++ that some installations
-# of g++ link into each library), exceptions, CUDA's registration of kernels, operators new and delete, and std.
+# The compilers' own helpers, OpenMP but for what tells one process's settings from another's, transactional memory
+# (asked for by the part of libstdc++ that some installations of g++ link into each library), exceptions, CUDA's
+# registration of kernels, operators new and delete, and std.
 _ALLOWED_PATTERN = re.compile(
-    r"GOMP_\w+|omp_(?:get|in)_\w+|omp_(?:init|destroy|set|unset|test)_(?:nest_)?lock(?:_with_hint)?|_ITM_\w+|__cxa_\w+|_Unwind_\w+|__gxx_personality_\w+|__cuda\w+|_ZGV[bcdeN]\w+"
+    r"GOMP_\w+|omp_get_(?:num_threads|thread_num|max_threads|num_procs|level|active_level|ancestor_thread_num|team_size"
+    r"|max_active_levels)|omp_in_(?:parallel|final)|omp_(?:init|destroy|set|unset|test)_(?:nest_)?lock(?:_with_hint)?"
+    r"|_ITM_\w+|__cxa_\w+|_Unwind_\w+|__gxx_personality_\w+|__cuda\w+|_ZGV[bcdeN]\w+"
     r"|__(?:u?div|u?mod|mul|pow|fix|fixuns|float|floatun|extend|trunc|popcount|clz|ctz|bswap|add|sub|neg|cmp|eq|ne|lt|le"
     r"|gt|ge|unord|ash|lsh)[a-z]{2,5}[0-9]?|__atomic_\w+|__aarch64_\w+|_Zn[aw]m\w*|_Zd[al]Pv\w*"
     r"|_ZT[ISTV](?:N10__cxxabiv1|N?St|N?K?S|[a-z]$|P)\w*|_ZN?K?V?S[tosiad]\w+|_ZGTt\w+"
 )
-# Teams that outlive their call, clocks and ways out of a stack among the former; of std what the rules forbid.
+# Teams that outlive their call and ways out of a stack among the former; of std what the rules forbid.
 _DENIED_PATTERN = re.compile(
-    r"GOMP_(?:parallel\w*_start|parallel_end|target|offload|PLUGIN)\w*|omp_get_wti\w+|_Unwind_(?:ForcedUnwind|Backtrace)"
+    r"GOMP_(?:parallel\w*_start|parallel_end|target|offload|PLUGIN)\w*|_Unwind_(?:ForcedUnwind|Backtrace)"
     r"|\w*(?:6thread|7jthread|11this_thread|filebuf|[io]?fstream|12__basic_file|10filesystem|13random_device|6chrono"
     r"|18condition_variable|22condition_variable_any|13__future_base|_Async_state"
     r"|13set_terminate|14set_unexpected|15set_new_handler)\w*"
@@ -100,10 +103,14 @@ _STD_EXPORTS = ("__cxa_", "__gxx_", "__once_", "__dynamic_cast", "__gcclibcxx_")
 
 
 # Bytes that ask the system for something and come back, wherever they stand: syscall, sysenter or int 0x80, then what
-# cleans up, then a return or a jump. Compilers write the first three nowhere. In the middle of honest instructions they
-# do occur, as a number of 1295 or a distance; what follows them there goes nowhere, so that nobody could use it.
+# cleans up or works on registers alone, then a return or a jump. Compilers write the first three nowhere. In the middle
+# of honest instructions they do occur, as a number of 1295 or a distance; what follows them there goes nowhere, so that
+# nobody could use it.
 _CALLS_SYSTEM = re.compile(
-    rb"(?:\x0f\x05|\x0f\x34|\xcd\x80)(?:\x41?[\x58-\x5f]|\x90|\xc9|\x48\x83\xc4.|\x48\x89\xc7|\x31[\xc0-\xff]){0,4}"
+    rb"(?:\x0f\x05|\x0f\x34|\xcd\x80)"
+    rb"(?:[\x40-\x4f\x66]?"
+    rb"(?:[\x50-\x5f\x90-\x99\xc9\xf8-\xfd]|[\x80\x83\xc0\xc1][\xc0-\xff].|[\x04\x0c\x24\x2c\x34\x3c\x70-\x7f\xa8]."
+    rb"|(?:[\x00-\x03\x08-\x0b\x20-\x23\x28-\x2b\x30-\x33\x38-\x3b\x84-\x8b\xd0-\xd3]|\x0f\xaf)[\xc0-\xff])){0,6}"
     rb"(?:[\xc2\xc3]|\xf3\xc3|\x41?\xff[\xd0-\xd7\xe0-\xe7]|\xe9|\xeb)",
     re.DOTALL,
 )

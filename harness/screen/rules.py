@@ -95,14 +95,16 @@ RULES = (
     ),
     Rule(
         "surroundings",
-        "A kernel may not look at its callers' frames, its thread's block, the linker's tables or how many threads "
-        "there are: it does the same in every process.",
+        "A kernel may not look at its callers' frames, its thread's block, the linker's tables, the types that are "
+        "registered or how many threads there are: it does the same in every process.",
         words=words_of(
             "__builtin_return_address __builtin_extract_return_addr __builtin_frob_return_addr __builtin_frame_address "
             "__builtin_stack_address __builtin_dwarf_cfa __builtin_thread_pointer __builtin_set_thread_pointer "
             "__libc_single_threaded __is_single_threaded __gthread_active_p __gthread_active TVMFFIBacktrace "
             "TracebackMostRecentCallLast FullMessage UpdateBacktrace _GLOBAL_OFFSET_TABLE_ _DYNAMIC _r_debug "
-            "_dl_debug_addr __ehdr_start __libc_stack_end __seg_fs __seg_gs"
+            "_dl_debug_addr __ehdr_start __libc_stack_end __seg_fs __seg_gs TVMFFITypeKeyToIndex TypeKeyToIndex "
+            "TVMFFITypeGetOrAllocIndex TVMFFIGetTypeInfo TVMFFIGetTypeAttrColumn TypeAttrColumn TypeIndexToTypeKey "
+            "TVMFFIGetCustomAllocator TVMFFIGetVersion"
         ),
         called=words_of("backtrace"),
         prefixes=("_rtld_", "__gthread_"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Callable
 from importlib import resources
@@ -26,6 +27,8 @@ from harness.nouns.tier import Tier
 _RESULT = "ceilings.json"
 _STORE = Store("machine")
 _MEASURING = threading.Lock()
+_LOOKED_AT = set[str]()
+"""Processors whose ceilings this process has asked for."""
 _PROGRAM = "probe"
 _TIER: Tier = "none"
 """A probe is our own source: it needs the limits, not the walls."""
@@ -33,17 +36,20 @@ _TIER: Tier = "none"
 Rates = TypeVar("Rates", bound=Frozen)
 
 
-def measured_by(probe: str, device: str, kind: type[Rates], measure: Callable[[Path], Rates], *, again: bool) -> Rates:
+def measured_by(
+    probe: str, device: str, kind: type[Rates], measure: Callable[[Path], Rates], *, again: Callable[[Rates], bool]
+) -> Rates:
     """What is known of a device by a probe of this package; else what `measure` finds in a folder that holds the probe.
 
-    With `again` it is measured once more and the higher of each number kept: a busy machine measures too low.
+    Where `again` says so of it, it is measured once more and the higher of each number kept, but the lower load: a
+    busy machine measures too low.
     """
     source = resources.files("harness.targets").joinpath(probe).read_text(encoding="utf-8")
     key = hashlib.sha256(f"{device}\n{source}".encode()).hexdigest()[:32]
     kept = _STORE.entry(key) / _RESULT
     with _MEASURING, _STORE.lock(key):
         known = _read(kept, kind)
-        if known and not again:
+        if known and not again(known):
             return known
         with _STORE.staging() as folder:
             write_text(folder / probe, source)
@@ -96,7 +102,9 @@ def _read(kept: Path, kind: type[Rates]) -> Rates | None:
 def _highest(measured: Rates, known: Rates | None) -> Rates:
     if known is None:
         return measured
-    return type(measured)(**{name: max(value, getattr(known, name)) for name, value in measured})
+    return type(measured)(
+        **{name: (min if name == "load" else max)(value, getattr(known, name)) for name, value in measured}
+    )
 
 
 # -- Processors -------------------------------------------------------------------------------------------------------
@@ -114,10 +122,18 @@ _MAX_ARRAY_BYTES = 1 << 30
 
 
 class Ceilings(Frozen):
-    """1e9 bytes moved, and 1e9 float32 operations (a multiply-add is two), per second over all threads."""
+    """1e9 bytes moved, and 1e9 float32 operations (a multiply-add is two), per second over all threads.
+
+    `load` is how many processes wanted a processor, by the system's average of a minute, when they were measured.
+    """
 
     gb_s: float
     gflop_s: float
+    load: float = 0.0
+
+    def held_down(self, load: float, threads: int) -> bool:
+        """Whether others had taken much of the machine, and have left it at a load like this one."""
+        return self.load > threads and load <= self.load / 2
 
 
 def cpu_facts(*, again: bool = False) -> DeviceFacts:
@@ -142,19 +158,29 @@ def cpu_facts(*, again: bool = False) -> DeviceFacts:
 
 
 def measured_ceilings(here: Processor, *, again: bool = False) -> Ceilings:
-    """From the disk, else measured (about 3 s with the probe's compilation) and kept."""
-    device = f"{here.identity}\n{here.threads}"
-    return measured_by(_CPU_PROBE, device, Ceilings, lambda folder: _run_probe(folder, here), again=again)
+    """From the disk, else measured (about 3 s with the probe's compilation) and kept.
+
+    What a busy machine measured is measured once more, at most once a process, when it has become quieter: no run
+    should be told of two floors.
+    """
+    device, load = f"{here.identity}\n{here.threads}", os.getloadavg()[0]
+    first = device not in _LOOKED_AT
+    _LOOKED_AT.add(device)
+
+    def once_more(known: Ceilings) -> bool:
+        return again or (first and known.held_down(load, here.threads))
+
+    return measured_by(_CPU_PROBE, device, Ceilings, lambda folder: _run_probe(folder, here, load), again=once_more)
 
 
-def _run_probe(folder: Path, here: Processor) -> Ceilings:
+def _run_probe(folder: Path, here: Processor, load: float) -> Ceilings:
     compiler = host_compiler()
     program = build_probe(folder, compiler, (*compiler.command, *_CPU_FLAGS), _CPU_PROBE)
     array_bytes = min(max(_CACHES_PER_ARRAY * here.l3_bytes, _MIN_ARRAY_BYTES), _MAX_ARRAY_BYTES)
     environment = {"OMP_NUM_THREADS": str(here.threads), "OMP_PROC_BIND": "true"}
     said = run_probe(program, array_bytes, _CPU_S, limits=_CPU_LIMITS, environment=environment)
     gb_s, gflop_s = map(float, said.split())
-    return Ceilings(gb_s=gb_s, gflop_s=gflop_s)
+    return Ceilings(gb_s=gb_s, gflop_s=gflop_s, load=load)
 
 
 # -- GPUs -------------------------------------------------------------------------------------------------------------
@@ -230,7 +256,7 @@ def gpu_ceilings(gpu: Gpu, *, again: bool = False) -> GpuCeilings:
         environment = {"CUDA_CACHE_PATH": str(folder), "CUDA_VISIBLE_DEVICES": gpu.uuid}
         return parse_probe(run_probe(program, _GPU_ARRAY_BYTES, limits=_GPU_LIMITS, environment=environment))
 
-    return measured_by(_GPU_PROBE, str(gpu), GpuCeilings, measure, again=again)
+    return measured_by(_GPU_PROBE, str(gpu), GpuCeilings, measure, again=lambda _: again)
 
 
 def compile_probe(folder: Path, architecture: str) -> Path:

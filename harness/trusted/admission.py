@@ -30,7 +30,7 @@ def choose_weights(bench: Bench, seed: int) -> None:
 
     Those keep them. Where it is not even finite then, weights vary by factors alone. On the file's own inputs.
     """
-    trained = bench.trained
+    trained = bench.arguments.trained
     if not trained.habits or not _healthy(bench, seed, varied=False):
         return
     trained.probed = True
@@ -56,18 +56,18 @@ def choose_structure(bench: Bench, seed: int) -> None:
 
     Others keep it (what is to be decomposed, say). Numbers are as far out as the reference takes them with it.
     """
-    shaped = tuple(name for name, structure in bench.structures.items() if structure.shaped)
-    bench.shaped.update(shaped)
+    shaped = tuple(name for name, structure in bench.arguments.structures.items() if structure.shaped)
+    bench.arguments.shaped.update(shaped)
 
     def healthy(mild: int) -> bool:
-        bench.fill(0, seed, "normal", mild)
+        bench.arguments.fill(0, seed, "normal", mild)
         return _worth_something(bench)
 
     mild = next((each for each in range(MILDER + 1) if shaped and healthy(each)), None)
     if mild is not None:
-        _keep(shaped, bench.shaped, partial(healthy, mild))
-    if bench.shaped:
-        reason = f"the file's triangles and symmetry alone of {', '.join(sorted(bench.shaped))}: {_REFUSED}"
+        _keep(shaped, bench.arguments.shaped, partial(healthy, mild))
+    if bench.arguments.shaped:
+        reason = f"the file's triangles and symmetry alone of {', '.join(sorted(bench.arguments.shaped))}: {_REFUSED}"
         bench.untried.append(Untried(distribution="structure", seed=seed, reason=reason))
 
 
@@ -98,26 +98,26 @@ def _set(kept: set[str], names: set[str]) -> None:
 def choose_manner(bench: Bench, seed: int, *, various: bool = True) -> None:
     """Timed inputs are as various as the reference takes them (see `MANNERS`); without `various` stirred at most."""
     if bench.facts.multiplies:
-        bench.manner = "near one"
+        bench.arguments.manner = "near one"
         if _takes_stirred(bench, seed):
             return
     usual = _says_little(bench)
     for manner in MANNERS if various and not usual else MANNERS[-2:]:
-        bench.manner = manner
+        bench.arguments.manner = manner
         if manner == "given" or _takes_stirred(bench, seed, anything=usual):
             break
-    if bench.manner != "mixed" and various:
-        words = f"inputs are {bench.manner} where timed: mixed within a row {_REFUSED.removeprefix('there ')}"
+    if bench.arguments.manner != "mixed" and various:
+        words = f"inputs are {bench.arguments.manner} where timed: mixed within a row {_REFUSED.removeprefix('there ')}"
         bench.untried.append(Untried(distribution=STIRRED, seed=seed, reason=words))
 
 
 def choose_moving(bench: Bench, seed: int) -> None:
     """Find out whether infinities and triangles may lie elsewhere in timed calls: all of them, or none."""
-    if bench.manner == "given" or not (movable := bench.movable()):
+    if bench.arguments.manner == "given" or not (movable := bench.arguments.movable()):
         return
-    bench.moving = movable
+    bench.arguments.moving = movable
     if not _takes_stirred(bench, seed, anything=_says_little(bench)):
-        bench.moving = frozenset()
+        bench.arguments.moving = frozenset()
         reason = f"the places of infinities and zeros of {', '.join(sorted(movable))} stay where timed: {_REFUSED}"
         bench.untried.append(Untried(distribution=STIRRED, seed=seed, reason=reason))
 
@@ -126,8 +126,8 @@ def _takes_stirred(bench: Bench, seed: int, *, anything: bool = False) -> bool:
     """Whether the reference accepts stirred and touched inputs, and has results on them that are worth something."""
     largest = max((spec.numel for spec in bench.signature.inputs if isinstance(spec, TensorSpec)), default=1)
     for draw in range(DRAWS if largest < FEW else 1):
-        bench.fill(0, (seed + draw) % (1 << 31), STIRRED)
-        bench.touch(0, bench.touchable())
+        bench.arguments.fill(0, (seed + draw) % (1 << 31), STIRRED)
+        bench.arguments.touch(0, bench.arguments.touchable())
         if not _worth_something(bench, anything=anything):
             return False
     return True
@@ -135,21 +135,21 @@ def _takes_stirred(bench: Bench, seed: int, *, anything: bool = False) -> bool:
 
 def _healthy(bench: Bench, seed: int, *, varied: bool) -> bool:
     """Whether the reference has results on the file's inputs, under its weights or varied ones."""
-    bench.fill(0, seed, "given")
+    bench.arguments.fill(0, seed, "given")
     if varied:
-        bench.fill_weights(0, torch.Generator(bench.device.place).manual_seed(seed))
-        bench.derive(0)
+        bench.arguments.fill_weights(0, torch.Generator(bench.device.place).manual_seed(seed))
+        bench.arguments.derive(0)
     return _worth_something(bench)
 
 
 def _worth_something(bench: Bench, *, anything: bool = False) -> bool:
-    results = bench.eager(0)
+    results = bench.arguments.eager(0)
     return results is not None and (anything or (all_finite(results) and not emptiness(results)))
 
 
 def _says_little(bench: Bench) -> bool:
     """Whether the outputs are not finite, or all alike, on the file's own inputs already."""
     with suppress(UserError):
-        known = bench.reference.run(bench.pattern)
+        known = bench.reference.run(bench.arguments.pattern)
         return bool(emptiness(known)) or not all_finite(known)
     return True

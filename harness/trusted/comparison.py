@@ -60,7 +60,7 @@ def errors_of(
     bench.influence.see(trial.distribution, expected)
     if any(map(_is_doubtful, errors, expected)):
         draws = more_draws(bench, slot, trial)
-        bench.fill(slot, trial.seed, trial.distribution, trial.mild)  # as it was: calls may be repeated on it
+        bench.arguments.fill(slot, trial.seed, trial.distribution, trial.mild)  # as it was: calls may be repeated on it
         return tuple(map(compare, bench.memory.outputs(slot), expected, draws))
     return _with_small_ones(bench, slot, trial, expected, errors)
 
@@ -72,7 +72,7 @@ def _with_small_ones(
     held = bench.facts.elementwise and FAMILIES[trial.distribution].sized
     if not held or any(e.bad_fraction for e in errors):
         return errors
-    inputs, replica = bench.inputs(slot), bench.replicas[slot]
+    inputs, replica = bench.arguments.inputs(slot), bench.arguments.replicas[slot]
     results = [wanted.reference for wanted in expected]
     spreads = cache(lambda: spread_of(lambda given: bench.reference.run(given, replica), inputs, results))
     found = []
@@ -121,7 +121,7 @@ def _conditioned(bench: Bench, slot: int, expected: list[Expected]) -> list[floa
     moved = [0.0] * len(results)
     if bench.facts.op_class != "gemm":
         with suppress(UserError):
-            moved = bench.oracle.noise(bench.inputs(slot), bench.memory.parameters(slot), results, wide=True)
+            moved = bench.oracle.noise(bench.arguments.inputs(slot), bench.memory.parameters(slot), results, wide=True)
     pairs = zip(moved, results, strict=True)
     return [FLOOR_EPS / MULTIPLE * each if each > floor_of(result.dtype) else 0.0 for each, result in pairs]
 
@@ -131,7 +131,7 @@ def likely_nearby(bench: Bench, slot: int, distribution: str) -> Iterator[list[f
 
     What lies close together does so then, too, and what is zero or equal stays so; but each rounding is another one.
     """
-    given = bench.scalable(slot)
+    given = bench.arguments.scalable(slot)
     kept = [view.clone() for view in given]
     until = time.monotonic() + NEARBY_S
     for turn in range(1, NEARBY + 1):
@@ -159,7 +159,7 @@ def more_draws(bench: Bench, slot: int, trial: Trial, *, few: int = FEW) -> list
     """For each output of `few` elements, what it should be on more inputs of a kind. The slot is filled with those."""
     draws: list[list[Expected]] = [[] for _ in bench.signature.outputs]
     for number in range(MORE_DRAWS):
-        bench.fill(slot, (trial.seed + 104_729 * (number + 1)) % (1 << 31), trial.distribution, trial.mild)
+        bench.arguments.fill(slot, (trial.seed + 104_729 * (number + 1)) % (1 << 31), trial.distribution, trial.mild)
         with suppress(UserError):
             for kept, wanted in zip(draws, expected_of(bench, slot, trial.distribution), strict=True):
                 kept += [wanted] * (wanted.reference.numel() < few)
@@ -173,8 +173,8 @@ def expected_of(
 
     `results` are the reference's own, where they are known.
     """
-    inputs, scope = bench.inputs(slot), scope_of(bench, distribution)
-    reference = results or [writable(output) for output in bench.reference.run(inputs, bench.replicas[slot])]
+    inputs, scope = bench.arguments.inputs(slot), scope_of(bench, distribution)
+    reference = results or [writable(output) for output in bench.reference.run(inputs, bench.arguments.replicas[slot])]
     weights = bench.memory.parameters(slot)
     exact = bench.oracle.run(inputs, weights, reference)
     noise = [0.0] * len(reference) if exact else bench.oracle.noise(inputs, weights, reference)
@@ -184,7 +184,7 @@ def expected_of(
     got = bench.memory.outputs(slot)
     further = bench.oracle.further(inputs, weights, got, bench.tolerance) if bench.facts.steps else repeat(None)
     asked = bench.oracle.reached(inputs, weights, len(names)) if exact and scope == "finite" else repeat(None)
-    own = bench.pattern, bench.weights
+    own = bench.arguments.pattern, bench.arguments.weights
     clean = not exact or all_finite(reference)
     shown = repeat(None) if clean else bench.oracle.without_hidden(inputs, weights, own, len(names))
     common = repeat(scope), noise, repeat(bench.tolerance), further, asked, shown
@@ -193,9 +193,9 @@ def expected_of(
 
 def scope_of(bench: Bench, distribution: str) -> Scope:
     """What is compared of a family's outputs."""
-    if distribution == SINGLE:
+    if distribution == SINGLE and bench.facts.op_class == "other":
         return "all" if bench.facts.orders else "finite"
-    if distribution != SPECIAL:
+    if distribution not in (SPECIAL, SINGLE):
         return "all"
     scopes: dict[OpClass, Scope] = {"gemm": "finite", "reduction": "reduced"}
     return scopes.get(bench.facts.op_class, "defined")

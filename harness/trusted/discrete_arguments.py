@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Any
 
 import torch
 
@@ -18,6 +19,7 @@ from harness.checks.discrete import BEYOND, EQUALS, TIMED, Shown, Way, base_of, 
 from harness.checks.families import STIRRED
 from harness.checks.variations import change_few, vary
 from harness.nouns.task import Signature
+from harness.trusted.integer_uses import IntegerUses, due
 from harness.trusted.reference import Value
 
 Ways = Mapping[str, Way]
@@ -27,6 +29,8 @@ SETS, SETS_S, SETS_BYTES = 8, 0.5, 1 << 29
 many seconds, of so many bytes each set included."""
 FRESH_S = 1.0
 """Seconds of drawing new sets while timed, for arguments of which no variation is taken."""
+FAR_AWAY = (16, 1024)
+"""Times the file's largest: distances that a logarithm puts into buckets of their own."""
 COMPARED = 3
 """Draws that a kind is told by."""
 
@@ -38,7 +42,9 @@ class Known:
     Where equals are `ambiguous` none are made. Values `beyond` what the file shows are tried only where a wrong index
     ends no more than the forward. `extents` are those of the tables that an argument names places of; `computed` is
     what is multiplied or divided, where no number decides about sizes. `compared` are values on both sides of numbers
-    that the module compares an argument with, `turns` the steps after which a counter comes to the other side.
+    that the module compares an argument with, `turns` the steps after which a counter comes to the other side. Those
+    that it compares the difference from another one with stand in `apart`, with the other's name. What is `loose` is
+    not looked at together with its neighbour.
     """
 
     own: Mapping[str, Iterable[int]] = field(default_factory=dict)
@@ -48,6 +54,32 @@ class Known:
     computed: frozenset[str] = frozenset()
     compared: Mapping[str, Iterable[int]] = field(default_factory=dict)
     turns: Mapping[str, int] = field(default_factory=dict)
+    apart: Mapping[str, tuple[str, Sequence[int]]] = field(default_factory=dict)
+    loose: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls, uses: IntegerUses, at: Mapping[str, int], held: Mapping[str, torch.Tensor],
+        *, ambiguous: bool, beyond: bool,
+    ) -> Known:  # fmt: skip
+        """What a run says of the arguments that are `held`, whose storages are `at` these addresses."""
+
+        def of_each(found: Mapping[int, Any]) -> dict[str, Any]:
+            return {name: found[where] for name, where in at.items() if where in found}
+
+        compared = of_each(uses.compared)
+        for name in (name for name, where in at.items() if where in uses.logged and held[name].numel()):
+            compared[name] = {*compared.get(name, ()), *(int(held[name].max()) * far for far in FAR_AWAY)}
+        names = {where: name for name, where in at.items()}
+        pairs = ((names[one], names[other], [*numbers]) for (one, other), numbers in uses.apart.items()
+                 if beyond and {one, other} <= names.keys())  # fmt: skip
+        apart = {one: (other, numbers) for one, other, numbers in pairs if held[one].shape == held[other].shape}
+        return cls(
+            own=of_each(uses.own), ambiguous=ambiguous, beyond=beyond, extents=of_each(uses.extents),
+            computed=frozenset() if uses.steered else frozenset(name for name in at if at[name] in uses.computed),
+            compared=compared, turns={name: due(turns) for name, turns in of_each(uses.turns).items()}, apart=apart,
+            loose=frozenset(name for name, where in at.items() if where not in uses.limits),
+        )  # fmt: skip
 
 
 class DiscreteArguments:
@@ -74,6 +106,7 @@ class DiscreteArguments:
         self._draw: Callable[[], list[Value]] | None = None
         self._fresh_s = FRESH_S
         self.refused: list[str] = []
+        self.apart: Mapping[str, tuple[str, Sequence[int]]] = {}
 
     def settle(
         self,
@@ -86,6 +119,7 @@ class DiscreteArguments:
 
         `draw` gives a set of inputs under a seed, `takes` says whether the reference accepts inputs varied so.
         """
+        self.apart = known.apart
         self._draw_sets(draw, seed)
         self._shown = {name: show([each[name] for each in self._sets[:COMPARED]]) for name in self._sets[0]}
         self._shown |= {name: show([tensor], mask=name not in self._learnt) for name, tensor in self._kept.items()}
@@ -96,7 +130,7 @@ class DiscreteArguments:
             crowded = known.ambiguous and base_of(tensors[name]).numel() > extent
             self._shown[name] = replace(
                 shown, extent=0 if crowded else extent, apart=known.ambiguous, reach=reach,
-                turn=known.turns.get(name, 0),
+                turn=known.turns.get(name, 0), loose=name in known.loose, beside=name in known.apart,
             )  # fmt: skip
         self._plant(takes, known)
         ways = {name: ways for name, shown in self._shown.items() if (ways := self._to_try(name, shown, known))}
@@ -136,6 +170,11 @@ class DiscreteArguments:
         """Change a few elements of an argument, as far as it varies in timed calls."""
         if way := self._timed.get(name):
             change_few(base_of(view), self._shown[name], way, generator)
+
+    def within(self, one: str, other: str) -> bool:
+        """Whether the values that one argument shows are among those of another."""
+        inner, outer = self._shown[one], self._shown[other]
+        return bool(outer.low.max() <= inner.low.min()) and bool(inner.high.max() <= outer.high.min())
 
     def _to_try(self, name: str, shown: Shown, known: Known) -> tuple[Way, ...]:
         """A kind's variations but for those that nobody can be held to here, or that cannot be tried."""

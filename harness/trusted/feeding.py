@@ -46,8 +46,8 @@ def fed_by(bench: Bench, slot: int, trial: Trial, output: int) -> str:
     bad = trial.outputs[output].first_bad
     if not FAMILIES[trial.distribution].puts or bad is None:
         return ""
-    bench.fill(slot, trial.seed, trial.distribution, trial.mild)
-    given = bench.inputs(slot)
+    bench.arguments.fill(slot, trial.seed, trial.distribution, trial.mild)
+    given = bench.arguments.inputs(slot)
     names = [spec.name for spec in bench.signature.inputs if isinstance(spec, TensorSpec)]
     tensors = [value for value in given if isinstance(value, torch.Tensor)]
     if len(names) != len(tensors):
@@ -81,13 +81,13 @@ def _probe(
     def element(shown: Sequence[_Special]) -> float:
         if next(left, None) is None or time.monotonic() > until:
             raise TimeoutError
-        given = [value.clone() if isinstance(value, torch.Tensor) else value for value in bench.inputs(slot)]
+        given = [value.clone() if isinstance(value, torch.Tensor) else value for value in bench.arguments.inputs(slot)]
         tensors = [value for value in given if isinstance(value, torch.Tensor)]
         for each in special:
             tensors[each.place][each.at] = ORDINARY
         for each in shown:
             tensors[each.place][each.at] = each.value
-        return float(bench.reference.run(given, bench.replicas[slot])[output][index])
+        return float(bench.reference.run(given, bench.arguments.replicas[slot])[output][index])
 
     plain = element(())
     return lambda shown: not _alike(element(shown), plain)

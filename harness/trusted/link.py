@@ -155,9 +155,10 @@ class RunnerLink:
         timeout_s: float,
         answered: Callable[[], None] | None = None,
         caller: Caller = USUAL,
+        same: Sequence[int] = (),
     ) -> None:
         """Have the entry called once on each of these slots, in order, by that caller: within `timeout_s`, times
-        its patience.
+        its patience. With `same` each argument is the one at that place.
 
         `answered` is called when an answer has come, whatever it is, before it is read: a clock may hang on it. Where
         none does, the runner looks at what its library keeps.
@@ -167,6 +168,8 @@ class RunnerLink:
         order = {"go": list(slots), "nonce": nonce} | (caller.model_dump() if caller != USUAL else {})
         if answered is None:
             order["look"] = True
+        if same:
+            order["same"] = list(same)
         try:
             answer = self._ask(order, "done", timeout_s * caller.patience, answered or (lambda: None))
         except CandidateFailedError as failure:

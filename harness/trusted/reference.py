@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import inspect
 import json
-import linecache
-import os
-import re
-import sys
-import types
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import torch
-from torch.export import ExportedProgram
+from torch.nn.parameter import is_lazy
 
-from harness.nouns.errors import UserError
 from harness.nouns.form import Form as FormNoun
 from harness.nouns.form import Path
-from harness.nouns.frozen import plain_name
-from harness.nouns.task import Direction, DType, ScalarSpec, TensorSpec, Variant
-from harness.trusted.gradients import DIRECTIONS, Differentiated, NoGradientError
+from harness.nouns.task import Direction, DType, Variant
+from harness.trusted.gradients import DIRECTIONS, Differentiated
 from harness.trusted.keeping import attributes_of, over_copies
-from harness.trusted.reach import TASK_MODULE, tensors_of
+from harness.trusted.reach import tensors_of
 from harness.trusted.rows import Value as Value
 from harness.trusted.rows import rows_of
-from harness.trusted.variants import BadWorkloadError, arguments_of, declared_variants
+from harness.trusted.task_file import CONTRACT, HOST, PLAIN, TaskFile
 from harness.wire.forms import Form, FormlessError, put_together, take_apart
 
 DTYPES: dict[torch.dtype, DType] = {
@@ -39,53 +31,38 @@ DTYPES: dict[torch.dtype, DType] = {
 }  # fmt: skip
 TORCH_DTYPES: dict[DType, torch.dtype] = {name: dtype for dtype, name in DTYPES.items()}
 COMPLEX = {torch.complex64: torch.complex128}
+"""A kernel is given such an input, parameter or buffer as its pairs of reals (`torch.view_as_real`)."""
 
-_HOST = torch.device("cpu")
-_PLAIN = Variant()
-_WORKLOADS = (
-    "WORKLOADS is a list of dicts: keyword arguments of get_inputs and get_init_inputs (numbers or strings), "
-    "and name or dtype (float32, float16 or bfloat16)."
-)
 _TAKEN = "Inputs are tensors, numbers, texts and None, also within tuples, lists, dicts, named tuples and dataclasses."
 _RETURNED = "It must return a tensor, or tensors within tuples, lists, dicts, named tuples and dataclasses."
-_DENSE = "Only dense (strided) tensors are supported."
-_DIFFERENTIABLE = "Leave the direction at forward, or give a module that can be trained."
-_IN_PLACE = "It changes in place what its gradients are computed from: let it work on a copy."
-_INTO = re.compile(r"in-?place operation")
-"""How autograd's messages say so."""
-_ASKED = re.compile(r"tried to allocate (\d+) bytes")
-"""How PyTorch's allocator of the host says it."""
-_ALONE = "It runs by itself: without a network, and with no files but the packages that are installed."
+DENSE = "Only dense (strided) tensors are supported."
 NEW = "new_"
 """Before the name of what a state is after the call."""
+_LAZY = "Call the lazy module once in __init__, on zeros of its input's shape: a kernel is given its weights."
 _ONE_VALUE: Form = {"kind": "value", "parts": [], "keys": [], "constant": None, "type": ""}
-_CONTRACT = "A task file defines Model, get_inputs() and, where Model takes arguments, get_init_inputs()."
 
 
-class Reference:
+class Reference(TaskFile):
     """A task file's model in evaluation mode, with the functions that make its inputs.
 
-    `variant` is one of the workloads that the file declares; weights are drawn under `seed`; `state` are the parameters
-    that the forward writes (see `Signature`). Raises `UserError`, naming the file and the cause, for whatever the file
-    does that a task may not.
+    Weights are drawn under `seed`; `state` are the parameters that the forward writes (see `Signature`).
     """
 
     def __init__(
         self,
         source: str,
         name: str,
-        place: torch.device = _HOST,
+        place: torch.device = HOST,
         *,
         seed: int = 0,
-        variant: Variant = _PLAIN,
+        variant: Variant = PLAIN,
         state: Sequence[str] = (),
     ) -> None:
-        self.name, self.place, self.variant = name, place, variant
+        super().__init__(source, name, place, seed=seed, variant=variant)
         self.state = tuple(state)
         self.renewed: tuple[str, ...] = ()
-        self.source, self._seed = source, seed
-        self._begin_drawing(seed)  # what the file draws when it is executed is the same every time, too
-        self.module = _execute(source, name)
+        self.paired: tuple[int, ...] = ()
+        """Which of the last inputs are complex numbers in pairs."""
         self.takes: Form | None = None
         self.returns: Form | None = None
         self._begin_drawing(seed)
@@ -99,7 +76,9 @@ class Reference:
         with self._there():
             self.model: torch.nn.Module = self.guarded("Model(...)", lambda: factory(*arguments))
         if not isinstance(self.model, torch.nn.Module):
-            raise self.error("Model is not a torch.nn.Module", _CONTRACT)
+            raise self.error("Model is not a torch.nn.Module", CONTRACT)
+        if waiting := next((name for name, each in held_tensors(self.model).items() if is_lazy(each)), ""):
+            raise self.error(f"the shape of {waiting} is not known before the first call", _LAZY)
         self.ties = _ties(self.model)
         """Names beyond the first of a tensor that the module holds under several, and that first name."""
         self.model.eval()
@@ -107,30 +86,13 @@ class Reference:
         if direction not in DIRECTIONS:
             raise self.error(f"its DIRECTION is {direction!r:.40}", f"It is one of {', '.join(DIRECTIONS)}.")
         self.direction: Direction = direction
-        self.gradients = None if direction == "forward" else Differentiated(direction, self.module, self.output_names)
-        if place != _HOST:
+        self.gradients = None if direction == "forward" else Differentiated(direction, self.module, output_names)
+        if place != HOST:
             self.model.to(place)
         if variant.dtype:
             self.model.to(TORCH_DTYPES[variant.dtype])
         self.started = attributes_of(self.model)
         """What its modules have beside weights before any call: what a forward keeps for the next one is not there."""
-
-    def error(self, cause: str, remedy: str = "") -> UserError:
-        """The user's error, with the file's name in front."""
-        return UserError(f"{self.name}: {cause}.", remedy)
-
-    @property
-    def given_seed(self) -> int | None:
-        """The seed under which the inputs are those that a live module was given with; a file has none."""
-        seed = getattr(self.module, "GIVEN_SEED", None)
-        return seed if isinstance(seed, int) else None
-
-    @property
-    def exported(self) -> ExportedProgram | None:
-        """A live module's own program, which knows the modules that it came from; a file has none."""
-        load = getattr(self.module, "_program", None)
-        program = load() if load is not None and self.given_seed is not None else None
-        return program if isinstance(program, ExportedProgram) else None
 
     def plain_arguments(self) -> list[Any]:
         """The constructor's arguments, where they can be written down: numbers, texts, None, lists and tuples."""
@@ -153,7 +115,10 @@ class Reference:
                 values, self.variant.batch, lambda more: self._drawn((seed + more) % (1 << 31)), self.error
             )
         placed = [self._placed(value) if isinstance(value, torch.Tensor) else value for value in values]
-        return placed if self.gradients is None else self._with_gradients(self.gradients, values, placed)
+        if self.gradients is not None:
+            return self._with_gradients(self.gradients, values, placed)
+        self.paired = tuple(place for place, value in enumerate(placed) if is_complex(value))
+        return [in_pairs(value) if isinstance(value, torch.Tensor) else value for value in placed]
 
     def _drawn(self, seed: int) -> list[Value]:
         """What `get_inputs` itself gives; sets `takes`."""
@@ -163,7 +128,7 @@ class Reference:
         if type(given) is list:
             given = tuple(given)
         if type(given) not in (tuple, dict):
-            raise self.error(f"get_inputs returned {type(given).__name__}, not a list or dict", _CONTRACT)
+            raise self.error(f"get_inputs returned {type(given).__name__}, not a list or dict", CONTRACT)
         try:
             self.takes, values = take_apart(given, (torch.Tensor, float, int, bool), self.module)
         except FormlessError as error:
@@ -173,14 +138,14 @@ class Reference:
 
     def _require_dense(self, who: str, values: Sequence[Value]) -> None:
         for value in values:
-            if isinstance(value, torch.Tensor) and (kind := _other_than_dense(value)):
-                raise self.error(f"{who} a {kind} tensor", _DENSE)
+            if isinstance(value, torch.Tensor) and (kind := other_than_dense(value)):
+                raise self.error(f"{who} a {kind} tensor", DENSE)
 
     def _with_gradients(self, gradients: Differentiated, given: list[Value], placed: list[Value]) -> list[Value]:
         """The values with those that a backward takes besides; `takes` tells of them, too."""
         form, model = self.takes, self.model
         assert form is not None
-        names = self._own_names(FormNoun.model_validate(form).paths)
+        names = self.own_names(FormNoun.model_validate(form).paths)
         marked = [
             value.requires_grad_()
             if isinstance(value, torch.Tensor) and getattr(was, "requires_grad", False)
@@ -233,6 +198,10 @@ class Reference:
 
     def arranged(self, values: list[Value]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and named arguments of the forward that hold these values, in the order of `inputs`."""
+        values = [
+            torch.view_as_complex(value) if place in self.paired and isinstance(value, torch.Tensor) else value
+            for place, value in enumerate(values)
+        ]
         if self.takes is None:
             return tuple(values), {}
         given = put_together(self.takes, iter(values), self.module)
@@ -244,21 +213,17 @@ class Reference:
         value = value.detach()
         return value.to(self.place, TORCH_DTYPES[dtype] if dtype and value.is_floating_point() else value.dtype)
 
-    def _begin_drawing(self, seed: int) -> None:
-        """Seed what the file draws from. `torch.manual_seed` also writes down the stack for each kind of device that
-        was not used yet, which takes longer than most inputs."""
-        if self.place == _HOST:
-            torch.default_generator.manual_seed(seed)
-        else:
-            torch.manual_seed(seed)
-
-    def _there(self) -> contextlib.AbstractContextManager[object]:
-        """The file's own tensors are made on the device; on a GPU that is a hundred times faster than moving them."""
-        return contextlib.nullcontext() if self.place == _HOST else self.place
-
     def parameters(self) -> dict[str, torch.Tensor]:
         """Parameters and buffers in state_dict order, then buffers that are not persistent; tied ones once."""
-        return {name: tensor.detach() for name, tensor in held_tensors(self.model).items() if name not in self.ties}
+        held = held_tensors(self.model).items()
+        return {name: in_pairs(tensor.detach()) for name, tensor in held if name not in self.ties}
+
+    def held_as(self, weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Tensors by the names of `parameters`, as the module holds such: complex numbers in place of their pairs."""
+        held = held_tensors(self.model)
+        return {
+            name: torch.view_as_complex(each) if held[name].is_complex() else each for name, each in weights.items()
+        }
 
     def run(self, inputs: list[Value], model: torch.nn.Module | None = None) -> list[torch.Tensor]:
         """The outputs as a flat list, the new values of the state last; `returns` is how the others were put together.
@@ -289,8 +254,9 @@ class Reference:
 
     def load(self, model: torch.nn.Module, weights: dict[str, torch.Tensor]) -> None:
         """Have the model compute over these tensors themselves, by the names of `parameters`; nothing is copied."""
-        tied = {name: weights[first] for name, first in self.ties.items() if first in weights}
-        for name, tensor in (weights | tied).items():
+        held = self.held_as(weights)
+        tied = {name: held[first] for name, first in self.ties.items() if first in held}
+        for name, tensor in (held | tied).items():
             owner, _, leaf = name.rpartition(".")
             getattr(model.get_submodule(owner), leaf).data = tensor
 
@@ -326,12 +292,8 @@ class Reference:
         """The model under another seed: what it holds that is the same there was not drawn."""
         return self._anew(self._seed + 1)
 
-    def input_names(self, paths: Sequence[Path]) -> list[str]:
+    def own_names(self, paths: Sequence[Path]) -> list[str]:
         """For each input its parameter's name, made up where the forward takes *args, and its place within that."""
-        further = self.gradients.further if self.gradients is not None else []
-        return [*self._own_names(paths[: len(paths) - len(further)]), *further]
-
-    def _own_names(self, paths: Sequence[Path]) -> list[str]:
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         found = [p.name for p in inspect.signature(self.model.forward).parameters.values() if p.kind in kinds]
 
@@ -342,86 +304,11 @@ class Reference:
 
         return [".".join((label(top), *rest)) for top, *rest in paths]
 
-    @staticmethod
-    def output_names(paths: Sequence[Path]) -> list[str]:
-        """`output`, or `output0` and so on, or the keys; and the place within that."""
-        whole = [path or ("output",) for path in paths]
-        return [".".join((f"output{top}" if top.isdigit() else top, *rest)) for top, *rest in whole]
 
-    def labels(self) -> list[str]:
-        """A name for each output of the last `run`."""
-        own = self.output_names(FormNoun.model_validate(self.returns).paths)
-        return [*own, *(NEW + name for name in self.state)]
-
-    def tensor_spec(self, name: str, tensor: torch.Tensor) -> TensorSpec:
-        """Spec of a dense tensor of a supported type."""
-        if kind := _other_than_dense(tensor):
-            raise self.error(f"{name} is a {kind} tensor", _DENSE)
-        if tensor.dtype not in DTYPES:
-            raise self.error(
-                f"{name} has the unsupported type {tensor.dtype}", f"Supported are {', '.join(TORCH_DTYPES)}."
-            )
-        if tensor.numel() == 0:
-            raise self.error(f"{name} is empty, of shape {tuple(tensor.shape)}", "Give it at least one element.")
-        try:
-            plain_name(name)
-        except ValueError as error:
-            raise self.error(f"the tensor {name[:40]!r} cannot be told to a kernel's author: {error}") from error
-        return TensorSpec(
-            name=name, shape=tuple(tensor.shape), strides=tuple(tensor.stride()), dtype=DTYPES[tensor.dtype]
-        )
-
-    def parameter_specs(self) -> tuple[TensorSpec, ...]:
-        """Specs of `parameters`, each with the further names of the same tensor."""
-        names: dict[str, list[str]] = {}
-        for tied, first in self.ties.items():
-            names.setdefault(first, []).append(tied)
-        specs = (self.tensor_spec(name, tensor) for name, tensor in self.parameters().items())
-        return tuple(spec.model_copy(update={"also": tuple(names.get(spec.name, ()))}) for spec in specs)
-
-    def value_spec(
-        self, name: str, value: Value, others: Sequence[Value] = (), *, free: bool = False
-    ) -> TensorSpec | ScalarSpec:
-        """Spec of a tensor, or of a number with what the forward takes in its place (see `ScalarSpec`)."""
-        if isinstance(value, torch.Tensor):
-            return self.tensor_spec(name, value)
-        kind = "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
-        return ScalarSpec(name=name, type=kind, value=value, others=others, free=free)  # type: ignore[arg-type]
-
-    @classmethod
-    def variants(cls, source: str, name: str) -> tuple[Variant, ...]:
-        """The workloads that a file declares; the plain one where it declares none. Raises `UserError`."""
-        try:
-            return declared_variants(_execute(source, name))
-        except BadWorkloadError as error:
-            raise UserError(f"{name}: {error}.", _WORKLOADS) from error
-
-    def _maker(self, name: str) -> Callable[[], Any]:
-        """One of the file's functions with this variant's arguments."""
-        function = self._ask(name)
-        return partial(function, **arguments_of(function, self.variant)) if self.variant.arguments else function
-
-    def _ask(self, name: str) -> Callable[..., Any]:
-        found = getattr(self.module, name, None)
-        if not callable(found):
-            raise self.error(f"there is no {name} in it", _CONTRACT)
-        return found  # type: ignore[no-any-return]
-
-    def guarded(self, what: str, call: Callable[[], Any]) -> Any:
-        """What a call of the file's code returns. Raises `UserError` where that code fails."""
-        try:
-            return call()
-        except torch.OutOfMemoryError:
-            raise  # the machine's failure, not the file's
-        except NoGradientError as error:
-            raise self.error(str(error), _DIFFERENTIABLE) from error
-        except Exception as error:  # the user's code may raise anything; its message is the answer
-            if asked := _ASKED.search(str(error)):
-                whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-                sizes = f"{int(asked[1]) / 2**30:.1f} GiB, and this machine has {whole / 2**30:.1f} GiB"
-                raise self.error(f"{what} asked for a tensor of {sizes}", "Choose smaller sizes.") from error
-            remedy = _IN_PLACE if _INTO.search(str(error)) else _ALONE if isinstance(error, OSError) else ""
-            raise self.error(f"{what} raised {one_line(error)}", remedy) from error
+def output_names(paths: Sequence[Path]) -> list[str]:
+    """`output`, or `output0` and so on, or the keys; and the place within that."""
+    whole = [path or ("output",) for path in paths]
+    return [".".join((f"output{top}" if top.isdigit() else top, *rest)) for top, *rest in whole]
 
 
 def held_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -449,36 +336,20 @@ def writable(output: torch.Tensor) -> torch.Tensor:
     return output if dense else output.contiguous()
 
 
-def _execute(source: str, name: str) -> types.ModuleType:
-    filename = f"<{name}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    module = types.ModuleType(TASK_MODULE)
-    sys.modules[module.__name__] = module  # dataclasses look there for what their annotations name
-    try:
-        exec(compile(source, filename, "exec"), module.__dict__)
-    except Exception as error:  # whatever importing the file raises is the file's own
-        lacking = error.name if isinstance(error, ModuleNotFoundError) else None
-        remedy = f"Install {lacking} beside cutegen." if lacking else _of_importing(error)
-        raise UserError(f"{name}: importing it raised {one_line(error)}.", remedy) from error
-    return module
+def is_complex(value: Value) -> bool:
+    """Whether these are complex numbers that a kernel can be given in pairs."""
+    return isinstance(value, torch.Tensor) and (value.dtype in COMPLEX or value.dtype in COMPLEX.values())
 
 
-def _of_importing(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return _ALONE
-    return "Put all of it into one file." if isinstance(error, ImportError) else _CONTRACT
+def in_pairs(tensor: torch.Tensor) -> torch.Tensor:
+    """Complex numbers as pairs of reals over the same memory, where that holds them as they are; others as given."""
+    return torch.view_as_real(tensor.resolve_conj()) if is_complex(tensor) else tensor
 
 
-def _other_than_dense(tensor: torch.Tensor) -> str:
+def other_than_dense(tensor: torch.Tensor) -> str:
     """The kind of a tensor whose elements do not lie at strides; empty for all others."""
     if tensor.is_nested:
         return "nested"
     if tensor.is_quantized:
         return "quantized"
     return "" if tensor.layout is torch.strided else str(tensor.layout)
-
-
-def one_line(error: BaseException) -> str:
-    """What kind of error it is, and the beginning of what it says, to be followed by a full stop."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:300].removesuffix('.')}"

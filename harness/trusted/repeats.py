@@ -45,8 +45,7 @@ def repeated(bench: Bench, slot: int, trial: Trial, timeout_s: float) -> Trial:
 def _call_again(bench: Bench, slot: int, trial: Trial, timeout_s: float) -> None:
     bench.memory.poison(slot, "other")
     bench.device.finish()
-    with bench.link.running():
-        bench.link.call([slot], timeout_s, caller=trial.caller)
+    bench.call([slot], trial, timeout_s)
 
 
 def _moved(bench: Bench, slot: int, trial: Trial, changed: list[str]) -> Trial:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from harness.checks.emptiness import all_finite, emptiness
-from harness.checks.errors import UNDEFINED
-from harness.checks.families import FAMILIES, MASKED, NOTHING, SINGLE, SUBNORMAL, plan_of
+from harness.checks.errors import UNDEFINED, scale_of
+from harness.checks.families import FAMILIES, MASKED, NOTHING, SHARED, SINGLE, SUBNORMAL, plan_of
 from harness.nouns.caller import USUAL, Caller
 from harness.nouns.devices import on_gpu
 from harness.nouns.errors import UserError
@@ -20,6 +20,8 @@ from harness.trusted.reference import writable
 
 STEPS = 4
 """Calls in a row of a kernel that writes state."""
+CANCELLED = 1 / 16
+"""Of the file's own: smaller outputs are what rounding leaves of differences, each kernel's in its own way."""
 MOST_TERMS = 1 << 15
 """A mean that divides each term first has terms of 2**23 / so many units there, and is off by a hundredth at most."""
 
@@ -48,7 +50,8 @@ def not_asked(bench: Bench) -> frozenset[str]:
     """Families on which honest kernels differ from PyTorch, by what the task computes."""
     kept = {
         SUBNORMAL: hands_on_subnormals(bench), SINGLE: bench.facts.hands_on,
-        NOTHING: not bench.ambiguous and bench.reference.direction == "forward",  # else all is a tie
+        NOTHING: not bench.arguments.ambiguous and bench.reference.direction == "forward",  # else all is a tie
+        SHARED: bool(bench.arguments.shared()),
     }  # fmt: skip
     return frozenset(family for family, asked in kept.items() if not asked)
 
@@ -105,19 +108,19 @@ def _run_once(bench: Bench, slot: int, planned: Trial, timeout_s: float) -> Tria
     if planned.steps:
         bench.step(slot, planned.seed)
     else:
-        bench.fill(slot, planned.seed, planned.distribution, planned.mild)
+        bench.arguments.fill(slot, planned.seed, planned.distribution, planned.mild)
     # Outputs of the first trial, and of workloads by turns, hold NaN: what is never written is told as such. So do they
     # where all places are one, which leaves the most unwritten.
-    plain = planned.distribution in ("given", "normal") or "alone" in bench.discrete.ways(planned.distribution).values()
+    ways = bench.arguments.discrete.ways(planned.distribution).values()
+    plain = planned.distribution in ("given", "normal") or "alone" in ways
     bench.memory.poison(slot, "nan" if plain else FILLINGS[planned.seed % len(FILLINGS)])
     before = digest(bench, slot)
     beside = [(slot + 1) % min(2, bench.memory.slots)] if planned.caller.together else []
     for other in beside:
-        bench.stir(other)
+        bench.arguments.stir(other)
     bench.device.finish()
     try:
-        with bench.link.running():
-            bench.link.call([slot, *beside], timeout_s, caller=planned.caller)
+        bench.call([slot, *beside], planned, timeout_s)
     except CandidateFailedError:
         if refusal := _refusal(bench, slot):
             return refusal
@@ -134,7 +137,7 @@ def _run_once(bench: Bench, slot: int, planned: Trial, timeout_s: float) -> Tria
 
 def compared(bench: Bench, slot: int, planned: Trial) -> Trial | str:
     """What lies in a slot's outputs against the oracle; in words why that is no trial. Raises `UserError`."""
-    results = [writable(output) for output in bench.reference.run(bench.inputs(slot), bench.replicas[slot])]
+    results = [writable(output) for output in bench.arguments.results(slot)]
     given, family, empty = planned.distribution == "given", FAMILIES[planned.distribution], emptiness(results)
     if given:
         bench.usual = empty
@@ -142,8 +145,13 @@ def compared(bench: Bench, slot: int, planned: Trial) -> Trial | str:
         return empty
     if planned.distribution == MASKED and any(bool(result.isnan().any()) for result in results):
         return "PyTorch's outputs are NaN among them"
-    if planned.distribution == NOTHING and not all_finite(results):
+    if planned.distribution in (NOTHING, SHARED) and not all_finite(results):
         return "PyTorch's outputs are not finite there"
+    sizes = [scale_of(result) for result in results if result.is_floating_point()]
+    if given:
+        bench.sizes = sizes
+    elif family.shares and any(size < CANCELLED * usual for size, usual in zip(sizes, bench.sizes, strict=False)):
+        return "PyTorch's outputs cancel there"
     trial = planned.model_copy(update={"outputs": errors_of(bench, slot, planned, results)})
     off = min((error.reference_relative_l2 for error in trial.outputs), default=0.0)
     if off > UNDEFINED and not family.puts:
@@ -167,7 +175,7 @@ def require_same_inputs(bench: Bench, slot: int, before: int) -> None:
 def _refusal(bench: Bench, slot: int) -> str:
     """Why the forward does not accept the values at all; empty where it does."""
     try:
-        bench.reference.run(bench.inputs(slot), bench.replicas[slot])
+        bench.arguments.results(slot)
     except UserError as error:
         return str(error)
     return ""

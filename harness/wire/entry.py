@@ -220,7 +220,8 @@ def _describe(role: str, argument: TensorSpec | ScalarSpec) -> str:
         return f"{given} and {f'otherwise {others}' if others else 'in every call'}: the caller checks it"
     shape, strides = _extents(argument.shape), _extents(argument.strides)
     tied = f", also {', '.join(map(json.dumps, argument.also))}" if argument.also else ""
-    return f"{role} {original}{tied}, {argument.dtype}, shape {shape}, strides {strides}"
+    pairs = "; complex for the module: real and imaginary part lie along the last axis" if argument.pairs else ""
+    return f"{role} {original}{tied}, {argument.dtype}, shape {shape}, strides {strides}{pairs}"
 
 
 def _extents(values: tuple[int, ...]) -> str:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import torch
 
 from harness.nouns.task import OpClass, ScalarSpec, Signature, TensorSpec, TraceFacts, Variant
+from harness.trusted.arguments import Arguments
 from harness.trusted.bench import Bench
 from harness.trusted.host_device import HostDevice
 from harness.trusted.link import Numbers, RunnerLink
@@ -84,15 +85,17 @@ def bench_of(
         link.share(memory, numbers)
         link.load("kernel.so")
         yield Bench(
-            device=memory.device,
-            reference=reference,
-            signature=signature,
-            facts=TraceFacts(op_class=op_class, indexed=indexed),
-            memory=memory,
+            Arguments(
+                device=memory.device,
+                reference=reference,
+                signature=signature,
+                facts=TraceFacts(op_class=op_class, indexed=indexed),
+                memory=memory,
+                numbers=numbers,
+                replicas=[slot_replica(reference, memory, slot) for slot in range(slots)],
+                pattern=reference.inputs(7),
+            ),
             link=link,
-            numbers=numbers,
-            replicas=[slot_replica(reference, memory, slot) for slot in range(slots)],
-            pattern=reference.inputs(7),
         )
 
 

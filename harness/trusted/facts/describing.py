@@ -19,8 +19,15 @@ from harness.nouns.form import Form
 from harness.nouns.task import OpClass, Program, ScalarSpec, Signature, Task, TensorSpec, Traced, Variant, Workload
 from harness.trusted.facts.demand import whole_reads
 from harness.trusted.facts.programs import StatefulError, UntraceableError
-from harness.trusted.facts.settled import defect_of_runs, require_one_shape, settle_state, versions
+from harness.trusted.facts.settled import (
+    defect_of_gradients,
+    defect_of_runs,
+    require_one_shape,
+    settle_state,
+    versions,
+)
 from harness.trusted.facts.shared import views
+from harness.trusted.facts.specs import input_names, labels, parameter_specs, tensor_spec, value_spec
 from harness.trusted.facts.tracing import trace
 from harness.trusted.facts.watching import Watch
 from harness.trusted.reference import Reference, Value, writable
@@ -142,7 +149,8 @@ def look(source: str, name: str, variant: Variant) -> Seen:
     seen = _see(source, name, variant)
     _refuse_nan(seen)
     require_one_shape(seen.reference, seen.inputs, seen.outputs)
-    return replace(seen, defect=defect_of_runs(seen.reference, seen.inputs, seen.outputs, seen.watch.drawn))
+    ran = seen.reference, seen.inputs, seen.outputs
+    return replace(seen, defect=defect_of_runs(*ran, seen.watch.drawn) or defect_of_gradients(*ran))
 
 
 def _see(source: str, name: str, variant: Variant) -> Seen:
@@ -261,7 +269,7 @@ def _run_checked(reference: Reference, inputs: list[Value]) -> list[torch.Tensor
     for position, (was, value) in enumerate(zip(before, inputs, strict=True)):
         if _version(value) != was:
             raise reference.error(
-                f"forward changes its input {reference.input_names(paths)[position]} in place",
+                f"forward changes its input {input_names(reference, paths)[position]} in place",
                 "Let it work on a copy, or return the new value.",
             )
     return outputs
@@ -280,21 +288,21 @@ def _refuse_nan(seen: Seen) -> None:
 
 
 def _signature(reference: Reference, inputs: list[Value], outputs: list[torch.Tensor], takes: Form) -> Signature:
-    parameters = reference.parameter_specs()
+    parameters = parameter_specs(reference)
     taken = {spec.name for spec in parameters}
-    names = _distinct(reference.input_names(takes.paths), taken)
-    labels = _distinct(reference.labels(), {*taken, *names})
+    names = _distinct(input_names(reference, takes.paths), taken)
+    results = _distinct(labels(reference), {*taken, *names})
     others = others_taken(reference, inputs, outputs)
     free = [is_free(value, taken) for value, taken in zip(inputs, others, strict=True)]
     return Signature(
         inputs=tuple(
-            reference.value_spec(name, value, taken, free=all_taken)
-            for name, value, taken, all_taken in zip(names, inputs, others, free, strict=True)
+            value_spec(reference, name, value, taken, free=all_taken, pairs=place in reference.paired)
+            for place, (name, value, taken, all_taken) in enumerate(zip(names, inputs, others, free, strict=True))
         ),
         parameters=parameters,
         outputs=tuple(
-            reference.tensor_spec(name, writable(tensor)).model_copy(update={"view": view})
-            for name, tensor, view in zip(labels, outputs, views(reference, names, inputs, outputs), strict=True)
+            tensor_spec(reference, name, writable(tensor)).model_copy(update={"view": view})
+            for name, tensor, view in zip(results, outputs, views(reference, names, inputs, outputs), strict=True)
         ),
         state=reference.state,
         renewed=reference.renewed,

@@ -16,6 +16,7 @@ from harness.checks.filters import Influence, Outputs, axis_spread, judge_variat
 from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass, Variant
 from harness.nouns.task_filters import SEEDS, Conditioning, FilterResult
+from harness.trusted.facts.specs import labels
 from harness.trusted.oracle import Oracle
 from harness.trusted.reference import Reference, Value
 
@@ -94,7 +95,7 @@ def _conditioning(model: Reference, inputs: list[Value], outputs: list[torch.Ten
     """Empty where the forward cannot compute in float64."""
     found = []
     oracles = Oracle(model, "other").run(inputs, model.parameters(), outputs)
-    names = model.labels()
+    names = labels(model)
     for position, (output, oracle) in enumerate(zip(outputs, oracles, strict=bool(oracles))):
         if output.is_floating_point():
             error = compare(output, Expected(names[position], oracle.double(), output))

@@ -35,6 +35,8 @@ class Reader:
         self.names = dict(known)
         self.taken = set(known.values())
         self.ops: list[TracedOp] = []
+        self.given: dict[str, str] = {}
+        """Names of the pairs of complex placeholders."""
 
     def read(self, module: torch.fx.GraphModule) -> Program:
         outputs: tuple[str, ...] = ()
@@ -43,7 +45,9 @@ class Reader:
                 self._call(node)
             elif node.op == "output":
                 outputs = self._outputs(node.args[0])
-            elif node.op != "placeholder":
+            elif node.op == "placeholder":
+                self._pair(node)
+            else:
                 raise UntraceableError(f"it reads {node.target!r}, which is neither parameter nor buffer")
         try:
             ops = in_pairs(self.ops, self._given(module))
@@ -55,8 +59,21 @@ class Reader:
         """The placeholders that a kernel could be given."""
         for node in module.graph.find_nodes(op="placeholder"):
             value = node.meta.get("val")
-            if node.name in self.names and isinstance(value, torch.Tensor) and value.dtype in DTYPES:
-                yield spec_of(self.names[node.name], value)
+            if node.name not in self.names or not isinstance(value, torch.Tensor):
+                continue
+            if value.dtype in COMPLEX:
+                value = torch.view_as_real(value)
+            if value.dtype in DTYPES:
+                yield spec_of(self.given.get(node.name, self.names[node.name]), value)
+
+    def _pair(self, node: torch.fx.Node) -> None:
+        """Complex numbers that a kernel is given in pairs become such numbers at the beginning."""
+        value = node.meta.get("val")
+        if node.name in self.names and isinstance(value, torch.Tensor) and value.dtype in COMPLEX:
+            self.given[node.name] = given = self.names[node.name]
+            self.names[node.name] = name = self._fresh(node.name)
+            results = (_spec_between(name, value),)
+            self.ops.append(TracedOp(target="aten.view_as_complex.default", args=(Ref(ref=given),), results=results))
 
     def _call(self, node: torch.fx.Node) -> None:
         if gives_nothing(node):

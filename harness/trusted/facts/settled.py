@@ -20,6 +20,10 @@ from harness.trusted.reference import Reference, Value, held_tensors
 APART_EPS = 64.0
 """Two runs of one forward on a processor agree to the bit; so many units of the type's last place are forgiven."""
 
+ALIKE = 0.01
+"""With and without gradients PyTorch may choose different algorithms: so much of a result's size is forgiven, or of a
+result of integers so many elements."""
+
 
 def require_one_shape(reference: Reference, inputs: list[Value], outputs: list[torch.Tensor]) -> None:
     """Raise `UserError` where other inputs of the file's have other shapes, or lead to outputs that have."""
@@ -60,14 +64,19 @@ def settle_state(reference: Reference, before: Versions) -> bool:
     What the first call alone makes is no state, and neither is what comes out the same on other inputs. True where
     there is some. Raises `UserError`.
     """
-    names = [name for name, was in versions(reference).items() if name in before and _written(before[name], was)]
+    odd = _left_beside_nan(reference)
+    names = [
+        name
+        for name, was in versions(reference).items()
+        if name in odd or (name in before and _written(before[name], was))
+    ]
     if not names:
         return False
     held = held_tensors(reference.model)
     kept = {name: held[name].detach().clone() for name in names}
     started, now = _called_on(reference, kept)
     written = [name for name in names if _written(started[name], now[name]) and _differs(kept[name], now[name][0])]
-    written = [name for name in names if name in {*written, *_written_later(reference, kept)}]
+    written = [name for name in names if name in {*written, *odd, *_written_later(reference, kept)}]
     for name in written:
         new, old = now[name][0], kept[name]
         if (new.shape, new.dtype) != (old.shape, old.dtype):
@@ -84,8 +93,34 @@ def settle_state(reference: Reference, before: Versions) -> bool:
             "Run the forward and the backward each by itself.",
         )
     reference.state = tuple(written)
-    reference.renewed = tuple(name for name in written if now[name][0] is not started[name][0])
+    reference.renewed = tuple(name for name in written if odd.get(name) or now[name][0] is not started[name][0])
     return True
+
+
+def _left_beside_nan(reference: Reference) -> dict[str, bool]:
+    """Buffers that a call leaves with other values where inputs hold a NaN and an infinity, and which it puts anew.
+
+    A module may count such calls, or forget what it kept. Empty where there are only shapes to look at.
+    """
+    held = {name: tensor for name, tensor in reference.model.named_buffers() if name not in reference.ties}
+    if not held or reference.direction != "forward" or any(isinstance(each, FakeTensor) for each in held.values()):
+        return {}
+    copies = {name: tensor.detach().clone() for name, tensor in held.items()}
+    inputs = [each.clone() if isinstance(each, torch.Tensor) else each for each in reference.inputs(seed=0)]
+    for value in inputs:
+        if isinstance(value, torch.Tensor) and value.is_floating_point():
+            for place, odd in ((-1, float("inf")), (0, float("nan"))):
+                value[(place,) * value.dim()] = odd
+    with over_copies(reference.model, copies, reference.ties):
+        started = versions(reference)
+        with suppress(UserError):
+            reference.run(inputs)
+        now = versions(reference)
+    return {
+        name: now[name][0] is not started[name][0]
+        for name in held
+        if _written(started[name], now[name]) and _differs(held[name], now[name][0])
+    }
 
 
 def _called_on(reference: Reference, kept: Mapping[str, torch.Tensor]) -> tuple[Versions, Versions]:
@@ -150,6 +185,35 @@ def defect_of_runs(reference: Reference, inputs: list[Value], outputs: list[torc
         return ""
     cause = f"it draws numbers ({drawn})" if drawn else "it draws numbers, or keeps something from call to call"
     return f"its forward is random: two runs on the same inputs differ; {cause}"
+
+
+def defect_of_gradients(reference: Reference, inputs: list[Value], outputs: list[torch.Tensor]) -> str:
+    """Why no kernel can be right: the results differ where gradients are recorded; empty where they do not.
+
+    A forward that fails there makes no claim.
+    """
+    if reference.direction != "forward":
+        return ""
+    model, returns = reference.model, reference.returns
+    given, named = reference.arranged(inputs)
+    try:
+        with torch.enable_grad(), over_copies(model, reference.copies_of_state(model), reference.ties):
+            found = reference.opened(reference.guarded("forward", lambda: model(*given, **named)))
+    except UserError:
+        return ""
+    finally:
+        reference.returns = returns
+    alike = len(found) == len(outputs) - len(reference.state) and all(map(_alike, found, outputs))
+    return "" if alike else "its forward asks whether gradients are recorded: it returns something else where they are"
+
+
+def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two results are the same but for the rounding of another algorithm, and for what that decides."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if not one.is_floating_point():
+        return float((one != other).double().mean()) <= ALIKE
+    return _apart(one.detach(), other) * APART_EPS * torch.finfo(one.dtype).eps <= ALIKE
 
 
 def _apart(one: torch.Tensor, other: torch.Tensor) -> float:

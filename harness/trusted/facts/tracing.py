@@ -223,7 +223,8 @@ def _from_make_fx(reference: Reference, inputs: list[Value], names: list[str]) -
         fed = iter(operands)
         full = [next(fed) if isinstance(value, torch.Tensor) else value for value in inputs]
         positional, named = reference.arranged(full)
-        return tuple(reference.opened(torch.func.functional_call(reference.model, weights, positional, named)))
+        held = reference.held_as(weights)
+        return tuple(reference.opened(torch.func.functional_call(reference.model, held, positional, named)))
 
     with torch.no_grad():
         module = make_fx(forward)(parameters, tensors)
@@ -242,6 +243,7 @@ def _from_gradients(reference: Reference, gradients: Differentiated, inputs: lis
 
     def joint(held: Tensors, operands: Tensors) -> list[torch.Tensor]:
         values = [operands.get(name, value) for name, value in zip(names, inputs, strict=True)]
+        held = reference.held_as(held)
         sources = {name: each.detach().requires_grad_() for name, each in held.items() if name in trained}
         model = partial(torch.func.functional_call, reference.model, held | sources)
         return gradients.traced(values, lambda *given, **named: model(given, named), sources)

@@ -87,7 +87,7 @@ def _view(bench: Bench, other: IncumbentRunner, descriptor: int) -> Bench:
     view = copy(bench)
     view.link, view.memory = RunnerLink(descriptor, other.pid), bench.memory.beside()
     with _through(other.digest):
-        view.link.share(view.memory, bench.numbers)
+        view.link.share(view.memory, bench.arguments.numbers)
         view.link.load(other.library)
     return view
 
@@ -97,14 +97,12 @@ def _timed(
 ) -> Contest:
     """All sides by turns; then all that their calls left behind is compared."""
     fill_for_timing(bench)
-    for view in views.values():
-        view.manner = bench.manner
     with _through(job.digest):
         pace = set_pace(bench, timeout_s)
     every = {digest: _Side(view, _pace(bench, digest, view, pace), trials) for digest, view in views.items()}
     every[job.digest] = _Side(bench, pace, trials)
     sides: dict[str, Burst] = {digest: partial(_burst, digest, every[digest], pace) for digest in (job.digest, *views)}
-    sides[EAGER] = lambda first: torch_burst(bench, pace.of_eager, first, bench.replicas)
+    sides[EAGER] = lambda first: torch_burst(bench, pace.of_eager, first, bench.arguments.replicas)
     late = _LateTrials(every, timeout_s)
     links = {digest: side.view.link for digest, side in every.items()}
     rounds = Rounds(bench, pace, sides, None if pace.hopeless else late, links, _through)

@@ -15,8 +15,8 @@ from harness.trusted.devices import open_device
 from harness.trusted.jobs.judging import (
     MIN_TIMEOUT_S,
     PATIENCE,
-    PATTERN_SEED,
     answer_of,
+    arguments_in,
     raise_if_wrong,
     reference_seconds,
 )
@@ -78,17 +78,6 @@ def _benches(job: MixJob, link: RunnerLink) -> list[Bench]:
     link.share(memory, numbers)
     link.load(job.library)
     return [
-        Bench(
-            device=device,
-            reference=reference,
-            signature=signature,
-            facts=job.facts,
-            tolerance=job.tolerance,
-            memory=memory,
-            link=link,
-            numbers=numbers,
-            replicas=replicas,
-            pattern=reference.inputs((job.seed + PATTERN_SEED) % (1 << 31)),
-        )
+        Bench(arguments_in(memory, job, reference, signature, numbers, replicas), link, tolerance=job.tolerance)
         for reference, signature in zip(references, signatures, strict=True)
     ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from harness.nouns.frozen import Frozen
+from harness.nouns.task import Variant
 from harness.trusted.facts.batches import find_batches
 from harness.trusted.facts.describing import describe
 from harness.trusted.facts.drawing import draw
@@ -52,8 +54,14 @@ _PLAIN: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "batches": lambda payload: find_batches(payload["source"], payload["name"]),
     "draw": draw,
     "examine": examine,
-    "init": lambda payload: {"arguments": Reference(payload["source"], payload["name"]).plain_arguments()},
+    "init": lambda payload: {"arguments": [*map(partial(_made_from, payload), payload["variants"])]},
 }
+
+
+def _made_from(payload: dict[str, Any], variant: dict[str, Any]) -> list[Any]:
+    """The constructor's arguments in a workload."""
+    chosen = Variant.model_validate(variant)
+    return Reference(payload["source"], payload["name"], variant=chosen).plain_arguments()
 
 
 def run_job(kind: str, payload: dict[str, Any], descriptors: Sequence[int]) -> dict[str, Any]:

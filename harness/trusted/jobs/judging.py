@@ -21,12 +21,13 @@ from harness.nouns.task import Signature
 from harness.nouns.task_filters import CONSTANT
 from harness.nouns.verdict import Correctness, Timing, Trial, Untried
 from harness.trusted.admission import choose_manner, choose_moving, choose_structure, choose_weights
+from harness.trusted.arguments import Arguments
 from harness.trusted.bench import Bench, MessageCost
 from harness.trusted.device import Device
 from harness.trusted.devices import open_device
 from harness.trusted.feeding import fed_by
 from harness.trusted.jobs.kept_results import require_new_results
-from harness.trusted.link import CandidateFailedError, RunnerLink, WrongError
+from harness.trusted.link import CandidateFailedError, Numbers, RunnerLink, WrongError
 from harness.trusted.memory import SharedMemory, slot_replica
 from harness.trusted.reference import Reference
 from harness.trusted.repeats import needs_repeating, repeated
@@ -119,7 +120,7 @@ def answer_of(
 
 def _influence(bench: Bench, job: JudgeJob) -> dict[str, str]:
     """What a timing says of whether the outputs depend on anything. Few trials find no task degenerate."""
-    family = bench.influence.shown_by("given", bench.reference.run(bench.pattern))
+    family = bench.influence.shown_by("given", bench.reference.run(bench.arguments.pattern))
     return {"influence": family, "task_defect": "" if family or job.trials is not None else CONSTANT}
 
 
@@ -158,18 +159,27 @@ def prepare(job: KernelJob, link: RunnerLink, *, kernels: int = 2) -> Bench:
     link.share(memory, numbers)
     message = message_cost(link, memory) if job.timing_s else MessageCost()
     link.load(job.library)
-    return Bench(
-        device=device,
+    return Bench(arguments_in(memory, job, reference, signature, numbers, replicas), link, message, job.tolerance)
+
+
+def arguments_in(
+    memory: SharedMemory,
+    job: KernelJob,
+    reference: Reference,
+    signature: Signature,
+    numbers: list[Numbers],
+    replicas: list[torch.nn.Module],
+) -> Arguments:
+    """A job's arguments of this signature."""
+    return Arguments(
+        device=memory.device,
         reference=reference,
         signature=signature,
         facts=job.facts,
-        tolerance=job.tolerance,
         memory=memory,
-        link=link,
         numbers=numbers,
         replicas=replicas,
         pattern=reference.inputs((job.seed + PATTERN_SEED) % (1 << 31)),
-        message=message,
     )
 
 
@@ -187,8 +197,8 @@ def check(bench: Bench, job: KernelJob, trials: list[Trial]) -> float:
     """
     usual_s, seed = reference_seconds(bench), job.seed
     timeout_s = MIN_TIMEOUT_S + PATIENCE * usual_s
-    bench.settle(seed)
-    for refused in bench.discrete.refused:
+    bench.arguments.settle(seed)
+    for refused in bench.arguments.discrete.refused:
         bench.untried.append(Untried(distribution="integers and masks", seed=seed, reason=f"{refused}: refused"))
     choose_weights(bench, seed)
     choose_structure(bench, seed)
@@ -236,7 +246,7 @@ def reference_seconds(bench: Bench) -> float:
     """A call's time, roughly. On a GPU the first one loads libraries for seconds: there the second one counts."""
     for _ in range(2 if on_gpu(bench.device.kind) else 1):
         began = time.perf_counter()
-        bench.reference.run(bench.pattern)
+        bench.reference.run(bench.arguments.pattern)
         bench.device.finish()
     return time.perf_counter() - began
 
@@ -263,7 +273,7 @@ def _incumbent(bench: Bench, incumbent: IncumbentRunner, descriptor: int) -> Inc
     """The earlier kernel over the same inputs; None where it does not even load any more."""
     link, memory = RunnerLink(descriptor, incumbent.pid), bench.memory.beside()
     try:
-        link.share(memory, bench.numbers)
+        link.share(memory, bench.arguments.numbers)
         link.load(incumbent.library)
     except CandidateFailedError:
         return None
@@ -276,9 +286,9 @@ def _compiled(bench: Bench, order: CompileOrder | None) -> CompiledReference | N
         return None
 
     def prepare(model: Model, slot: int) -> Callable[[], Any]:
-        return bench.reference.prepared(model, bench.replicas[slot], bench.inputs(slot))
+        return bench.reference.prepared(model, bench.arguments.replicas[slot], bench.arguments.inputs(slot))
 
-    return compile_reference(bench.replicas, prepare, bench.device, order)
+    return compile_reference(bench.arguments.replicas, prepare, bench.device, order)
 
 
 def _timed(
@@ -312,9 +322,9 @@ def as_the_reference_takes_it(bench: Bench, timed: Callable[[], Value]) -> Value
     try:
         return timed()
     except UserError:  # a reference that accepted the first stirred inputs may refuse later ones
-        if bench.manner == "given":
+        if bench.arguments.manner == "given":
             raise
-        bench.manner = "given"
+        bench.arguments.manner = "given"
         return timed()
 
 
@@ -326,7 +336,7 @@ def late_within(timeout_s: float) -> int:
 def fill_for_timing(bench: Bench) -> None:
     """Inputs of its own in every slot, and weights."""
     for slot in range(bench.memory.slots):
-        bench.stir(slot)
+        bench.arguments.stir(slot)
         bench.memory.poison(slot)
 
 

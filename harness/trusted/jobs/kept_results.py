@@ -37,17 +37,18 @@ def require_new_results(bench: Bench, outputs: TimedOutputs, slot: int, timeout_
     A slot holds the inputs of the last call, as timed ones are. Of each part single elements change, twice, then a
     stretch, at the same place and at another one.
     """
-    names = bench.touchable()
+    given = bench.arguments
+    names = given.touchable()
     random.shuffle(names)
     size = -(-len(names) // PARTS)
     parts = [names[first : first + size] for first in range(0, len(names), size or 1)]
     few = (parts * TIMES)[: int(LIMIT_S / (CALLS * _usual_s(bench, slot)))]
     mark = _mark(bench, slot)
     for part in [names, *few] if names else []:
-        for change, moves in product((bench.touch, bench.touch, bench.replace_stretch), (False, True)):
+        for change, moves in product((given.touch, given.touch, given.replace_stretch), (False, True)):
             if moves and bench.memory.slots > 1:
                 other = (slot + 1) % bench.memory.slots
-                bench.copy(slot, other)
+                given.copy(slot, other)
                 slot = other
             for _ in range(TRIES):
                 change(slot, part)
@@ -67,7 +68,7 @@ def _usual_s(bench: Bench, slot: int) -> float:
     spent = []
     for _ in range(3):
         began = clock()
-        bench.reference.run(bench.inputs(slot), bench.replicas[slot])
+        bench.arguments.results(slot)
         bench.device.finish()
         spent.append(clock() - began)
     return min(spent)
@@ -76,7 +77,7 @@ def _usual_s(bench: Bench, slot: int) -> float:
 def _mark(bench: Bench, slot: int) -> list[int]:
     """Sums over the bits of the reference's outputs on a slot; none where it does not take what lies there."""
     try:
-        results = bench.reference.run(bench.inputs(slot), bench.replicas[slot])
+        results = bench.arguments.results(slot)
     except UserError:
         return []
     whole = (each.contiguous().view(WHOLE[each.element_size()]) for each in results)

@@ -27,7 +27,8 @@ from harness.trusted.models.inside_inductor import accept_inside
 from harness.trusted.models.leaving import Leaving, copied
 from harness.trusted.models.whole_compiled import CompiledWhole, compile_whole
 from harness.trusted.reach import tensors_of
-from harness.trusted.reference import Reference, one_line
+from harness.trusted.reference import Reference
+from harness.trusted.task_file import one_line
 from harness.wire.job import AcceptJob
 from harness.wire.telling import tell
 

@@ -29,7 +29,8 @@ from harness.trusted.models.inductor_times import inductor_ms
 from harness.trusted.models.measuring import Times, modules_ms, seconds, times_of
 from harness.trusted.models.reading import part_of
 from harness.trusted.reach import tensors_of
-from harness.trusted.reference import Reference, one_line
+from harness.trusted.reference import Reference
+from harness.trusted.task_file import one_line
 from harness.trusted.timing.compiled import point_at
 from harness.wire.job import CaptureJob, ReferenceJob
 

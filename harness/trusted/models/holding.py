@@ -23,7 +23,8 @@ from harness.trusted.models.leaving import Leaving, copied
 from harness.trusted.models.measuring import seconds
 from harness.trusted.models.whole_compiled import CompiledWhole
 from harness.trusted.oracle import Oracle
-from harness.trusted.reference import Reference, Value, one_line
+from harness.trusted.reference import Reference, Value
+from harness.trusted.task_file import one_line
 from harness.trusted.timing.statistics import median_ratio
 from harness.trusted.timing.turns import by_turns
 from harness.wire.job import AcceptJob

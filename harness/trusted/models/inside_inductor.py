@@ -17,7 +17,7 @@ from harness.nouns.events import WholeModel
 from harness.trusted.models.ending import Timer, ended_after
 from harness.trusted.models.holding import Call, Whole, beside_baselines, call_by_turns, errors_of, ratio, wrong_with
 from harness.trusted.models.whole_compiled import CompiledWhole
-from harness.trusted.reference import one_line
+from harness.trusted.task_file import one_line
 from harness.trusted.timing.compiled import WARM_CALLS
 from harness.wire.telling import tell
 

@@ -145,10 +145,10 @@ def renumber(bench: Bench, slots: Sequence[int], others: Sequence[RunnerLink] = 
 
     No clock runs then: who is told beside the new values could work on them ahead.
     """
-    if bench.manner == "given" or not any(bench.numbers):
+    if bench.arguments.manner == "given" or not any(bench.arguments.numbers):
         return
     for slot in slots:
-        bench.numbers[slot] = bench.scalars.for_timed(slot)
+        bench.arguments.numbers[slot] = bench.arguments.scalars.for_timed(slot)
     for link in (bench.link, *others):
         with link.running():
             pass
@@ -180,11 +180,11 @@ def touched_burst(bench: Bench, pace: Pace, first: int, outputs: TimedOutputs, *
     slots = rotation(bench.memory.slots, pace.calls, first)
     for position, slot in enumerate(slots):
         if position % 2 == int(last):
-            bench.touch(slot, bench.touchable())
+            bench.arguments.touch(slot, bench.arguments.touchable())
         else:
-            bench.touch(slot, some_of(bench.touchable()))
-        if last and position % 2 == 1 and bench.manner in PLANTED_BESIDE:
-            bench.plant(slot)
+            bench.arguments.touch(slot, some_of(bench.arguments.touchable()))
+        if last and position % 2 == 1 and bench.arguments.manner in PLANTED_BESIDE:
+            bench.arguments.plant(slot)
     kernel_burst(bench, Kernel(bench.link, bench.memory), pace, first)
     outputs.after_changes(slots[:FEW])
 
@@ -221,8 +221,8 @@ def torch_burst(bench: Bench, pace: Pace, first: int, models: Sequence[Model]) -
 
 
 def torch_seconds(bench: Bench, slots: list[int], models: Sequence[Model]) -> float:
-    reference, replicas = bench.reference, bench.replicas
-    calls = [(slot, reference.prepared(models[slot], replicas[slot], bench.inputs(slot))) for slot in slots]
+    reference, replicas = bench.reference, bench.arguments.replicas
+    calls = [(slot, reference.prepared(models[slot], replicas[slot], bench.arguments.inputs(slot))) for slot in slots]
     bench.device.finish()
 
     def call() -> float:

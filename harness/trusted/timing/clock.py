@@ -44,9 +44,9 @@ CANDIDATE, EAGER, COMPILED, INCUMBENT = "candidate", "eager", "compiled", "incum
 MIN_ROUNDS, MAX_ROUNDS = 8, 120
 DUEL_ROUNDS = 16
 """Rounds of a head-to-head, at least, of all but a hopeless kernel: a neighbour can stay with one side for eight."""
-ALONE_ROUNDS = 32
-"""Of kernels on one thread, at least, before they end undecided: on a busy machine fewer tell a tenth from nothing only
-by luck."""
+ALONE_ROUNDS, ALONE_LIMIT = 64, 4
+"""Of kernels on one thread, at least, before they end undecided, and times their limit: with six programs a core, 64
+tell a tenth, 120 a twentieth."""
 ROUNDS_A_PLACE = 4  # on one processor, of kernels on one thread each
 CROWDED_S = 1.0
 """Seconds that two kernels are held against each other, at least, where their threads share processors with others: the
@@ -176,7 +176,7 @@ def _sides(
 ) -> dict[str, Burst]:
     sides: dict[str, Burst] = {
         CANDIDATE: lambda first: candidates_burst(bench, pace, first, outputs),
-        EAGER: lambda first: torch_burst(bench, pace.of_eager, first, bench.replicas),
+        EAGER: lambda first: torch_burst(bench, pace.of_eager, first, bench.arguments.replicas),
     }
     if compiled and compiled.replicas:
         sides[COMPILED] = lambda first: torch_burst(bench, pace.of_eager, first, compiled.replicas)
@@ -237,7 +237,7 @@ class Rounds:
         slots = rotation(self.bench.memory.slots, self._pace.calls, self.first)
         renumber(self.bench, slots, [link for link in self._links.values() if link is not self.bench.link])
         for slot in slots:
-            self.bench.stir(slot, numbered=True)
+            self.bench.arguments.stir(slot, numbered=True)
         for name in self._order_of(names):
             wall_s, taken = self._sides[name](self.first), self.taken[name]
             spent = self._links[name].spent if name in self._links else None
@@ -388,9 +388,9 @@ def fought_alone(
 ) -> dict[str, HeadToHead]:
     """The head-to-heads of these pairs after rounds of kernels on one thread, where some can be decided by those.
 
-    They are looked at as `_fought_out` does, and end after `limit_s`, but not before `ALONE_ROUNDS`.
+    They are looked at as `_fought_out` does; `ALONE_ROUNDS` says when they end.
     """
-    deadline, played, goal = time.monotonic() + limit_s, 0, DUEL_ROUNDS
+    deadline, played, goal = time.monotonic() + ALONE_LIMIT * limit_s, 0, DUEL_ROUNDS
 
     def met() -> dict[str, HeadToHead]:
         return {name: head_to_head(*pair) for name, pair in pairs.items()}
@@ -433,7 +433,7 @@ def set_pace(bench: Bench, timeout_s: float) -> Pace:
         return (min(wall_s, spent.cpu_s) if spent else wall_s) - bench.message.usual_s
 
     def eager(slots: list[int]) -> float:
-        return torch_seconds(bench, slots, bench.replicas)
+        return torch_seconds(bench, slots, bench.arguments.replicas)
 
     eager(some)
     until = time.monotonic() + bench.device.warm_s

@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.nouns.verdict import HeadToHead, Interval, Measure
 from harness.trusted.link import Spent
-from harness.trusted.timing.statistics import faster_half_ratio
+from harness.trusted.timing.statistics import faster_half_ratio, ranked_ratio
 
 WAITED = 0.05
 """Of a burst's wall time: a longer wait of its threads for a processor, in the median round, is no chance meeting."""
@@ -18,9 +18,6 @@ LEAST_SHARE = 0.1
 """At least so much of a burst would have been left without any wait: those of several threads overlap."""
 BESIDE = 0.02
 """Of what is computed: a larger share beside the first thread, where teams have one thread, is another team."""
-QUARTER = 0.25
-"""Of the rounds on one thread count: a slice of time that ends amid a burst empties caches, and who shares the core's
-other half slows it down, which both are CPU time and happen to most bursts of a busy machine."""
 OTHER_TEAM = 0.1
 """Shares computed beside the first thread that are further apart belong to kernels that use threads otherwise."""
 
@@ -105,7 +102,7 @@ def _by_cpu_time(incumbent: str, theirs: Taken, ours: Taken) -> HeadToHead | Non
     """None where the two have not computed on one thread each."""
     if not ours.alone_s:
         return None
-    speedup, interval = faster_half_ratio(theirs.alone_s, ours.alone_s, QUARTER)
+    speedup, interval = ranked_ratio(theirs.alone_s, ours.alone_s)
     return _met(incumbent, theirs, speedup, interval, len(ours.alone_s), "CPU time")
 
 

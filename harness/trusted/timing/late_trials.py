@@ -78,7 +78,7 @@ class LateTrials:
         for slot in slots:
             bench.memory.poison(slot)
             if slot not in chosen:
-                bench.stir(slot, numbered=True)
+                bench.arguments.stir(slot, numbered=True)
         planned = {slot: self._filled(slot, trial) for slot, trial in chosen.items()}
         twin = self._twin(called, chosen)
         before = {slot: digest(bench, slot) for slot in chosen}
@@ -93,7 +93,7 @@ class LateTrials:
             require_same_inputs(bench, slot, before[slot])
             self._verify(slot, planned[slot], trial)
             self._outputs.called.discard(slot)
-            bench.stir(slot)
+            bench.arguments.stir(slot)
         return len(called)
 
     def _twin(self, called: Sequence[int], chosen: Container[int]) -> list[int]:
@@ -105,9 +105,9 @@ class LateTrials:
         if not pairs:
             return []
         before, slot = random.choice(pairs)
-        self._bench.copy(before, slot)
-        change = random.choice((self._bench.touch, self._bench.replace_stretch))
-        change(slot, some_of(self._bench.touchable()))
+        self._bench.arguments.copy(before, slot)
+        change = random.choice((self._bench.arguments.touch, self._bench.arguments.replace_stretch))
+        change(slot, some_of(self._bench.arguments.touchable()))
         return [slot]
 
     def _require_own_work(self, called: list[int], others: list[int], chosen: Container[int]) -> None:
@@ -139,7 +139,7 @@ class LateTrials:
         seed, family = random.randrange(1 << 31), trial.distribution
         facts = FAMILIES[family]
         amid = facts.puts or (not facts.even and random.random() < 0.5)
-        self._bench.fill(slot, seed, family, trial.mild, amid=amid)
+        self._bench.arguments.fill(slot, seed, family, trial.mild, amid=amid)
         return Trial(distribution=family, seed=seed, mild=trial.mild, outputs=())
 
     def _verify(self, slot: int, planned: Trial, trial: Trial) -> None:
@@ -162,7 +162,7 @@ class LateTrials:
 
     def _as_pytorchs(self, slot: int, trial: Trial, scope: Scope) -> bool:
         """Whether the outputs are so near to PyTorch's own that both are as near to the oracle as a trial asks."""
-        bench, wanted = self._bench, self._bench.eager(slot)
+        bench, wanted = self._bench, self._bench.arguments.eager(slot)
         if wanted is None:
             return True
         allowed = [(MULTIPLE - 1) * own_error(error) for error in trial.outputs]

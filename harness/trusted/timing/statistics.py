@@ -28,6 +28,8 @@ ANYTHING = 1e6
 """A factor that too few pairs do not rule out."""
 
 Floats = NDArray[np.float64]
+Ahead = Callable[[Floats, Floats, NDArray[np.bool_]], Floats]
+"""By how much we are faster than they, by logarithms, after each of these exchanges."""
 
 
 def median_ratio(baseline: Sequence[float], candidate: Sequence[float], *, seed: int = 0) -> tuple[float, Interval]:
@@ -44,34 +46,52 @@ def median_ratio(baseline: Sequence[float], candidate: Sequence[float], *, seed:
     return float(np.exp(found)), _widened(found, float(low), float(high), _widening(np.log(theirs / ours)))
 
 
-def faster_half_ratio(
-    incumbent: Sequence[float], candidate: Sequence[float], part: float = 0.5
-) -> tuple[float, Interval]:
+def faster_half_ratio(incumbent: Sequence[float], candidate: Sequence[float]) -> tuple[float, Interval]:
     """How much faster the candidate is in the faster half of its rounds, incumbent / candidate, with a 99.5 % interval.
-    Or in a smaller `part` of them.
 
-    Other programs only ever make a burst longer, so what they do lies mostly in the slower half. The interval holds
-    the factors that exchanging the sides of random pairs does not rule out: were the kernels equal, either side of a
-    pair could have been either one's. Where rounds in a row are alike it is wider (see `_widening`). It holds the
-    median of the paired ratios as well, so that nothing wins which is slower in most rounds. Of fewer than 16 pairs, as
-    where a contest was cut short, it reaches six times as far as to where one side's slowest meets the other's fastest:
-    a neighbour can have stayed with one side throughout. Fewer than 5 say nothing.
+    Other programs only ever make a burst longer, so what they do lies mostly in the slower half. The interval: see
+    `_contest`.
+    """
+    return _contest(incumbent, candidate, _half_ahead, lambda theirs, ours: float(_faster(theirs) - _faster(ours)))
+
+
+def ranked_ratio(incumbent: Sequence[float], candidate: Sequence[float]) -> tuple[float, Interval]:
+    """How much faster the candidate is by the ranks of all rounds, incumbent / candidate, with a 99.5 % interval.
+
+    The ratio is the median of those of any of their rounds to any of ours. For CPU time: where two processors share a
+    core a burst takes up to twice as long while the other one computes. The times lie around two values then, in any
+    mixture, and a quantile or a mean says which side had more of the better ones. Most pairs of like rounds tell the
+    sides apart; the unlike ones come to as many on either side.
+    """
+    return _contest(incumbent, candidate, _ranks_ahead, lambda theirs, ours: float(np.median(theirs[:, None] - ours)))
+
+
+def _contest(
+    incumbent: Sequence[float], candidate: Sequence[float], ahead: Ahead, factor: Callable[[Floats, Floats], float]
+) -> tuple[float, Interval]:
+    """The ratio of two sides by the logarithm of its `factor`, and its interval by how far we are `ahead`.
+
+    The interval holds the factors that exchanging the sides of random pairs does not rule out: were the kernels equal,
+    either side of a pair could have been either one's. Where rounds in a row are alike it is wider (see `_widening`).
+    It holds the median of the paired ratios as well, so that nothing wins which is slower in most rounds. Of fewer than
+    16 pairs, as where a contest was cut short, it reaches six times as far as to where one side's slowest meets the
+    other's fastest: a neighbour can have stayed with one side throughout. Fewer than 5 say nothing.
     """
     theirs, ours = np.log(np.asarray(incumbent, dtype=float)), np.log(np.asarray(candidate, dtype=float))
     if ours.size < FEWEST:
         ratio = float(np.exp(np.median(theirs - ours)))
         return ratio, Interval(low=ratio / ANYTHING, high=ratio * ANYTHING)
-    found, median = float(_faster(theirs, part) - _faster(ours, part)), float(np.median(theirs - ours))
+    found, median = factor(theirs, ours), float(np.median(theirs - ours))
     low, high = float(theirs.min() - ours.max()), float(theirs.max() - ours.min())
     if ours.size < FEW:
         return float(np.exp(found)), _widened(found, low, high, WIDEST)
     swapped = _swaps(ours.size)
 
     def faster_than(log_factor: float) -> bool:
-        return _surely_faster(theirs - log_factor, ours, swapped, part)
+        return _sure(ahead(theirs - log_factor, ours, swapped))
 
     def slower_than(log_factor: float) -> bool:
-        return _surely_faster(ours, theirs - log_factor, swapped, part)
+        return _sure(ahead(ours, theirs - log_factor, swapped))
 
     low, high = min(_edge(found, low, faster_than), median), max(_edge(found, high, slower_than), median)
     return float(np.exp(found)), _widened(found, low, high, _widening(theirs - ours))
@@ -99,17 +119,33 @@ def _widening(paired: Floats) -> float:
     """
     if paired.size < FEWEST or float(np.ptp(paired)) < SAME:
         return 1.0
-    _, places, ties = np.unique(paired, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(ties) - (ties - 1) / 2)[places] - (paired.size + 1) / 2
+    ranks = _ranks(paired) - (paired.size + 1) / 2
     rho = max(0.0, float(ranks[1:] @ ranks[:-1] / (ranks @ ranks))) + OPEN / math.sqrt(paired.size)
     return math.sqrt((1 + min(rho, MOST)) / (1 - min(rho, MOST)))
 
 
-def _faster(logs: Floats, part: float) -> Floats:
-    """The mean of the smaller part along the last axis."""
-    count = math.ceil(logs.shape[-1] * part)
-    smaller: Floats = np.sort(logs, axis=-1)[..., :count].mean(-1)  # as in `_medians`
+def _ranks(values: Floats) -> Floats:
+    """Of each value its place in order, from 1 on; equal ones share theirs."""
+    _, places, ties = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(ties) - (ties - 1) / 2)[places]
+    return ranks
+
+
+def _faster(logs: Floats) -> Floats:
+    """The mean of the smaller half along the last axis."""
+    smaller: Floats = np.sort(logs, axis=-1)[..., : (logs.shape[-1] + 1) // 2].mean(-1)  # as in `_medians`
     return smaller
+
+
+def _half_ahead(theirs: Floats, ours: Floats, swapped: NDArray[np.bool_]) -> Floats:
+    return _faster(np.where(swapped, ours, theirs)) - _faster(np.where(swapped, theirs, ours))
+
+
+def _ranks_ahead(theirs: Floats, ours: Floats, swapped: NDArray[np.bool_]) -> Floats:
+    """Exchanging sides moves no rank."""
+    ranks = _ranks(np.concatenate([theirs, ours]))
+    differences: Floats = np.where(swapped, -1.0, 1.0) @ (ranks[: theirs.size] - ranks[theirs.size :])
+    return differences
 
 
 def _swaps(pairs: int) -> NDArray[np.bool_]:
@@ -119,10 +155,9 @@ def _swaps(pairs: int) -> NDArray[np.bool_]:
     return drawn
 
 
-def _surely_faster(theirs: Floats, ours: Floats, swapped: NDArray[np.bool_], part: float) -> bool:
-    """Whether hardly any exchange would set us so far ahead."""
-    ahead = _faster(np.where(swapped, ours, theirs), part) - _faster(np.where(swapped, theirs, ours), part)
-    return float((ahead >= ahead[0] - 1e-12).mean()) <= TAIL
+def _sure(ahead: Floats) -> bool:
+    """Whether hardly any exchange would set us so far ahead as none, the first, does."""
+    return float((ahead >= ahead[0] - SAME).mean()) <= TAIL
 
 
 def _edge(inside: float, outside: float, ruled_out: Callable[[float], bool]) -> float:

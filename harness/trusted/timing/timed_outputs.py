@@ -69,7 +69,7 @@ class TimedOutputs:
 
     def _verify(self, slot: int, some: int = sys.maxsize, said: str = TIMED) -> None:
         bench = self._bench
-        wanted = [writable(out) for out in bench.reference.run(bench.inputs(slot), bench.replicas[slot])]
+        wanted = [writable(out) for out in bench.arguments.results(slot)]
         outputs = bench.memory.outputs(slot)
         for got, want, allowed in zip(outputs, wanted, self._allowances, strict=True):
             at = torch.randint(got.numel(), (some,), device=got.device) if some < got.numel() else None
@@ -90,7 +90,7 @@ class TimedOutputs:
             like_it = Trial(distribution=STIRRED, seed=random.randrange(1 << 31), outputs=())
             more = more_draws(bench, slot, like_it, few=FEW)
             draws = self._draws = [[*known, *new] for known, new in zip(draws, more, strict=True)]
-            bench.stir(slot)
+            bench.arguments.stir(slot)
             self.called.discard(slot)  # what lies in its outputs belongs to inputs that are gone
         for position, error in enumerate(errors):
             if error.bad_fraction:

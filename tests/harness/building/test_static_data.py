@@ -73,6 +73,7 @@ def found(tmp_path):
     return compile_source
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CONSTANT)
 def test_what_is_filled_once_may_stay(found, name):
     source = HEAD + CONSTANT[name]

@@ -62,6 +62,17 @@ def called(returned, outputs=1):
     return slots
 
 
+def test_what_is_complex_for_the_module_is_put_in_as_such():
+    """Of the judge's memory, which has pairs of reals."""
+    source = FILE.replace("torch.zeros(columns)", "torch.zeros(columns, dtype=torch.complex64)")
+    source = source.replace(RETURNED, "torch.view_as_real(x * self.scale * shift)")
+    made = Module(order(source, pairs=[0, 2]), torch.device("cpu"))
+    x, scale, slot = torch.randn(5, 2), torch.randn(5, 2), torch.zeros(5, 2)
+    made.call([x, 0.25, scale, slot])
+    wanted = torch.view_as_complex(x) * torch.view_as_complex(scale) * 0.25
+    assert torch.equal(slot, torch.view_as_real(wanted))
+
+
 def test_the_weights_of_a_slot_are_put_in_before_each_call():
     made = module()
     x, slot = torch.ones(6, 5), torch.zeros(6, 5)

@@ -206,6 +206,8 @@ def test_places_are_anywhere_in_the_table_and_apart_where_equals_are_ambiguous()
         assert (places[..., 0] > places[..., 1]).any()
     assert (free[..., 0] == free[..., 1]).any()
     assert all(len(places.unique()) == places.numel() for places in apart)
+    many = vary(torch.zeros(600, dtype=torch.long), replace(shown, extent=16), "placed", generator)
+    assert len(many.unique()) == 14, "an eighth of the table is named by none"
 
 
 @pytest.mark.parametrize(

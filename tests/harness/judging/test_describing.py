@@ -270,7 +270,7 @@ BAD = {
     "forward returned no tensor": elementwise("return [None, 3]"),
     "forward changes its input x in place": elementwise("return x.mul_(2)"),
     "output has the unsupported type torch.complex64": elementwise("return x + 1j"),
-    "x has the unsupported type torch.complex64": elementwise("return x.abs()", "torch.rand(3) + 1j"),
+    "x has the unsupported type torch.complex32": elementwise("return x.real", "torch.rand(3).chalf()"),
     "get_inputs gives a torch.sparse_coo tensor": elementwise("return x * 2", "torch.rand(3, 4).to_sparse()"),
     "get_inputs gives a nested tensor": elementwise("return x * 2", "torch.nested.nested_tensor([torch.rand(3)])"),
     "get_inputs gives a quantized tensor": elementwise(

@@ -83,3 +83,11 @@ def test_arguments_that_cannot_be_written_down_are_the_tasks_fault(bench, judge)
     task = bench.task(SCALED.replace('{"first": 0.5}', "{'first': torch.tensor(0.5)}"))
     with pytest.raises(UserError, match="gives more than numbers and texts"):
         judge.evaluate(task, module(MODULE.replace("RESULT", RIGHT)))
+
+
+def test_one_module_is_judged_on_all_workloads(bench, judge):
+    sizes = SCALED.replace("get_inputs()", "get_inputs(columns=40)").replace("30, 40", "30, columns")
+    sizes = sizes.replace("get_init_inputs()", "get_init_inputs(columns=40)").replace("[40, {", "[columns, {")
+    task = bench.task(sizes + '\nWORKLOADS = [{"columns": 40}, {"columns": 64}]\n')
+    with pytest.raises(UserError, match="makes its module from other arguments for each workload"):
+        judge.evaluate(task, module(MODULE.replace("RESULT", RIGHT)))

@@ -177,7 +177,8 @@ ON_X86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the bytes ar
 
 @ON_X86
 @pytest.mark.parametrize(
-    "held", ["n ^ 0x11c3050f90909090", "x[0x00c3050f]", "n + 0x00c3340f", "n ^ 0x1111c380cd111111"]
+    "held",
+    ["n ^ 0x11c3050f90909090", "x[0x00c3050f]", "n + 0x00c3340f", "n ^ 0x1111c380cd111111", "n ^ 0x11c3c085050f9090"],
 )
 def test_bytes_that_call_the_system_and_return_are_refused_wherever_they_stand(built, held):
     refusal = screen_library(built(HELD % held))

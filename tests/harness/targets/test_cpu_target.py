@@ -12,7 +12,8 @@ from harness.nouns.build import Build, Diagnostic
 from harness.nouns.candidate import Candidate
 from harness.nouns.task import Signature, TensorSpec, Workload
 from harness.nouns.verdict import Interval, Timing
-from harness.targets.ceilings import measured_ceilings
+from harness.targets import ceilings
+from harness.targets.ceilings import Ceilings, measured_ceilings
 from harness.targets.cpu import CpuTarget
 
 
@@ -41,6 +42,25 @@ def test_the_ceilings_outlive_the_process_and_belong_to_the_thread_count(tmp_pat
     (kept,) = tmp_path.glob("machine/*/*/ceilings.json")
     kept.write_text(kept.read_text().replace(str(first.gb_s), "123.25"))
     assert measured_ceilings(processor()).gb_s == 123.25
+
+
+def test_what_a_busy_machine_measured_is_measured_again_by_the_next_process_on_a_quieter_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path))
+    monkeypatch.setattr(ceilings, "_LOOKED_AT", set())
+    load, here = 20.0 * processor().threads, processor()
+    monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
+    measured_ceilings(here)
+    (kept,) = tmp_path.glob("machine/*/*/ceilings.json")
+    kept.write_text(f'{{"gb_s": 0.01, "gflop_s": 0.01, "load": {load}}}')
+    load = 0.5
+    assert measured_ceilings(here).gb_s == 0.01, "this process was told of it already"
+    ceilings._LOOKED_AT.clear()
+    quieter = measured_ceilings(here)
+    assert quieter.gb_s > 0.5
+    assert quieter.load == 0.5
+    assert Ceilings(gb_s=1, gflop_s=1, load=20).held_down(10, 2)
+    assert not Ceilings(gb_s=1, gflop_s=1, load=20).held_down(11, 2)
+    assert not Ceilings(gb_s=1, gflop_s=1, load=2).held_down(0, 2)
 
 
 def test_ceilings_of_a_busy_machine_are_raised_when_measured_again(tmp_path, monkeypatch, facts):

@@ -32,7 +32,7 @@ def chosen(product: str):
 def test_the_weights_that_must_stay_positive_are_found_and_only_those(positive):
     factors = [f"torch.sqrt(self.{name})" if name in positive else f"self.{name}" for name in NAMES]
     bench, forwards = chosen(" * ".join(factors))
-    assert bench.trained.keeps_sign == {*positive}
+    assert bench.arguments.trained.keeps_sign == {*positive}
     assert forwards <= PROBES + 2
     told = [each for each in bench.untried if each.distribution == WEIGHTS]
     assert all(name in told[0].reason for name in positive) if positive else not told
@@ -40,14 +40,14 @@ def test_the_weights_that_must_stay_positive_are_found_and_only_those(positive):
 
 def test_when_the_forwards_are_spent_all_suspects_keep_their_sign():
     bench, forwards = chosen(" * ".join(f"torch.sqrt(self.{name})" for name in NAMES))
-    assert bench.trained.keeps_sign == {*NAMES}
+    assert bench.arguments.trained.keeps_sign == {*NAMES}
     assert forwards <= PROBES + 2
 
 
 def test_where_no_other_weights_are_taken_they_vary_by_factors_alone():
     picky = "self.w0 + (0 if float(self.w1.min()) > 0.5 and float(self.w1.max()) <= 1 else torch.nan)"
     bench, _ = chosen(f"({picky})")
-    assert bench.trained.tame
+    assert bench.arguments.trained.tame
     assert [each.reason for each in bench.untried if "only by factors" in each.reason]
 
 
@@ -57,9 +57,9 @@ def test_weights_that_must_stay_tiny_are_found_and_only_those():
     source = MANY.replace(MADE, made).replace("x * self.scale", f"x * (1 + {picky} + self.w5)")
     with bench_of(right, source=source, signature=SEVERAL) as bench:
         choose_weights(bench, 3)
-        assert (bench.trained.keeps_size, bench.trained.keeps_sign) == ({"w3"}, set())
+        assert (bench.arguments.trained.keeps_size, bench.arguments.trained.keeps_sign) == ({"w3"}, set())
         assert [each.reason.startswith("the file's sizes alone of w3:") for each in bench.untried] == [True]
-        bench.stir(1)
+        bench.arguments.stir(1)
         weights = bench.memory.views[1]
         assert weights["w3"].abs().max() < 1e-3 < weights["w5"].abs().max()
 
@@ -75,9 +75,9 @@ def test_a_kernel_that_never_reads_what_is_zero_at_first_is_wrong():
         assert not run_trial(bench, 0, "given", 1, 20.0).outputs[0].bad_fraction
         assert run_trial(bench, 0, "mixed", 1, 20.0).outputs[0].bad_fraction > 0.5  # some may stay as they began
         for _ in range(3):
-            bench.stir(1)
+            bench.arguments.stir(1)
             assert bench.memory.views[1]["scale"].all()
-        assert torch.equal(bench.weights["scale"], torch.zeros(5))
+        assert torch.equal(bench.arguments.weights["scale"], torch.zeros(5))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
@@ -127,18 +127,18 @@ def test_a_structure_is_kept_only_where_the_reference_refuses_to_be_without_it(r
     with bench_of(lambda views, numbers: None, source=SQUARES.format(result=result), signature=SQUARE) as bench:
         choose_weights(bench, 3)
         choose_structure(bench, 3)
-        assert (bench.shaped, bench.trained.keeps_structure) == (inputs, weights)
+        assert (bench.arguments.shaped, bench.arguments.trained.keeps_structure) == (inputs, weights)
         told = [each.reason for each in bench.untried if "alone of" in each.reason]
         assert all(any(name in reason for reason in told) for name in inputs | weights) and bool(told) == bool(
             inputs | weights
         )
         for family in ("normal", "wide"):
-            bench.fill(0, 4, family)
+            bench.arguments.fill(0, 4, family)
             views = bench.memory.views[0]
             assert torch.equal(views["a"], views["a"].mT) == ("a" in inputs)
             assert (int(views["b"].count_nonzero()) == 5) == ("b" in inputs)
         for _ in range(3):
-            bench.stir(1)
+            bench.arguments.stir(1)
             timed = bench.memory.views[1]
             assert torch.equal(timed["a"], timed["a"].mT), "timed values are like the file's"
             assert not timed["lower"].triu(1).any()

@@ -17,6 +17,7 @@ from python_kernels import FailedError, bench_of, right, runner_of
 from harness.nouns.task import Variant
 from harness.nouns.verdict import Clocks, Conditions
 from harness.trusted import link
+from harness.trusted.arguments import Arguments
 from harness.trusted.bench import Bench, MessageCost
 from harness.trusted.jobs import judging
 from harness.trusted.link import CandidateFailedError
@@ -113,7 +114,7 @@ def test_a_single_call_that_looked_long_is_tried_out(idle):
 def timed(bench, pace=PACE, **others):
     outputs = TimedOutputs(bench, [1e-5])
     for slot in range(bench.memory.slots):
-        bench.fill(slot, slot, "given")
+        bench.arguments.fill(slot, slot, "given")
     return time_by_turns(bench, pace, 0.0, outputs, **others), outputs
 
 
@@ -153,7 +154,7 @@ def test_an_order_that_is_clocked_lies_there_when_the_runner_wakes_up(monkeypatc
         bursts.kernel_seconds(kernel, [0], 20.0)
         assert [each for each in seen if each in (*order, "numbers")] == order
         seen.clear()
-        bench.numbers[0] = {"shift": 0.75}
+        bench.arguments.numbers[0] = {"shift": 0.75}
         bursts.kernel_seconds(kernel, [0], 20.0)
         assert [each for each in seen if each in (*order, "numbers")] == ["wakes", "numbers", *order]
 
@@ -165,17 +166,17 @@ def test_numbers_are_told_while_old_values_lie_there(monkeypatch):
         told = []
 
         def noted(slot, **further):
-            told.append(bench.link._told[slot] == bench.numbers[slot])
-            Bench.stir(bench, slot, **further)
-            told.append(bench.link._told[slot] == bench.numbers[slot])
+            told.append(bench.link._told[slot] == bench.arguments.numbers[slot])
+            Arguments.stir(bench.arguments, slot, **further)
+            told.append(bench.link._told[slot] == bench.arguments.numbers[slot])
 
-        monkeypatch.setattr(bench, "stir", noted)
+        monkeypatch.setattr(bench.arguments, "stir", noted)
         rounds = clock.Rounds(bench, PACE, {clock.CANDIDATE: lambda turn: 1.0})
-        before = [dict(each) for each in bench.numbers]
+        before = [dict(each) for each in bench.arguments.numbers]
         for _ in range(3):
             rounds.play([clock.CANDIDATE])
         assert told and all(told)
-        assert bench.numbers != before
+        assert bench.arguments.numbers != before
 
 
 def test_rounds_tell_which_batch_they_are_of_and_whether_others_want_the_processors(monkeypatch):
@@ -201,11 +202,11 @@ def test_speedups_have_the_baseline_above_and_the_candidate_below():
     """A candidate of 20 ms and more a call, beside eager, torch.compile's and an incumbent's microseconds."""
     with bench_of(slow) as bench:
         beside = bench.memory.beside()
-        with runner_of(right, beside, bench.numbers) as link:
-            link.share(beside, bench.numbers)
+        with runner_of(right, beside, bench.arguments.numbers) as link:
+            link.share(beside, bench.arguments.numbers)
             link.load("incumbent.so")
             incumbent = Incumbent("the incumbent", Kernel(link, beside))
-            compiled = CompiledReference(replicas=bench.replicas)
+            compiled = CompiledReference(replicas=bench.arguments.replicas)
             timing, _ = timed(bench, incumbent=incumbent, compiled=compiled)
     assert timing.candidate_ms >= 20
     assert (timing.baseline_ms < timing.candidate_ms, timing.speedup < 1) == (True, True)
@@ -226,8 +227,8 @@ def test_a_rival_that_fails_is_not_the_candidates_fault():
 
     with bench_of(right) as bench:
         beside = bench.memory.beside()
-        with runner_of(fails, beside, bench.numbers) as link:
-            link.share(beside, bench.numbers)
+        with runner_of(fails, beside, bench.arguments.numbers) as link:
+            link.share(beside, bench.arguments.numbers)
             link.load("incumbent.so")
             with pytest.raises(IncumbentFailedError, match="gone bad"):
                 timed(bench, incumbent=Incumbent("r", Kernel(link, beside)))
@@ -242,7 +243,7 @@ def test_an_output_that_somebody_writes_before_the_order_refuses_the_time():
         while not ended.wait(0.0001):
             for slot in range(bench.memory.slots):
                 if bench.memory.views[slot]["y"].isnan().any():
-                    right(bench.memory.views[slot], bench.numbers[slot])
+                    right(bench.memory.views[slot], bench.arguments.numbers[slot])
 
     ended = threading.Event()
     with bench_of(right) as bench:
@@ -267,7 +268,7 @@ def test_inputs_and_weights_are_stirred_before_every_round_and_touched_before_bu
 
     with bench_of(remembers) as bench:
         timing, _ = timed(bench)
-        plain = bench.pattern[0]
+        plain = bench.arguments.pattern[0]
     assert len(seen) == (clock.MIN_ROUNDS + 2) * PACE.calls
     assert timing.rounds == clock.MIN_ROUNDS
     _, *counted, last, touched = [dict(enumerate(seen[at : at + 3])) for at in range(0, len(seen), 3)]
@@ -344,7 +345,7 @@ def test_a_message_costs_less_than_a_millisecond_or_so():
         cost = message_cost(bench.link, bench.memory)
         assert 0 < cost.least_s <= cost.usual_s < 1
         bench.message = MessageCost(usual_s=math.inf)
-        bench.fill(0, 1, "given")
+        bench.arguments.fill(0, 1, "given")
         spent = bursts.kernel_burst(bench, Kernel(bench.link, bench.memory), Pace(1, 20.0), 0)
         assert 0 < spent < 20  # a tenth is left of a burst that looked shorter than nothing
 

@@ -41,7 +41,7 @@ def norm(x: torch.Tensor) -> torch.Tensor:
 @contextmanager
 def lucky_bench(source=SOURCE):
     with bench_of(lambda *_: None, source=source, signature=SIGNATURE, op_class="reduction") as bench:
-        bench.fill(0, LUCKY, "mixed")
+        bench.arguments.fill(0, LUCKY, "mixed")
         yield bench, bench.memory.views[0]["x"], bench.memory.views[0]["y"]
 
 
@@ -114,7 +114,7 @@ def test_numbers_of_sixteen_bits_are_not_moved_by_units_of_theirs(forward):
     with lucky_bench(SOURCE.replace("F.layer_norm(x,", forward)) as (bench, x, _):
         x.copy_(torch.randn(24, 130) + 100)
         given = [wanted.reference for wanted in comparison.expected_of(bench, 0, "mixed")]
-        moved = [bench.oracle.noise(bench.inputs(0), {}, given, wide=wide)[0] for wide in (True, False)]
+        moved = [bench.oracle.noise(bench.arguments.inputs(0), {}, given, wide=wide)[0] for wide in (True, False)]
         assert moved[0] < moved[1] / 100
 
 
@@ -137,7 +137,7 @@ def test_a_reference_that_refuses_inputs_nearby_is_held_to_what_it_accepts():
 def test_timed_outputs_are_compared_so_as_well():
     with lucky_bench() as (bench, x, y):
         y.copy_(norm(x))
-        bench.stir = lambda *_, **__: None
+        bench.arguments.stir = lambda *_, **__: None
         outputs = TimedOutputs(bench, [0.0])
         outputs.after_burst([0])
         error = comparison.compared_nearby(bench, 0, STIRRED)[1][0]

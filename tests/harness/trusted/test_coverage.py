@@ -11,7 +11,7 @@ import pytest
 
 from harness.nouns.verdict import outcome_of
 from harness.trusted.timing.clock import DUEL_ROUNDS, GOAL, MAX_ROUNDS, MIN_ROUNDS
-from harness.trusted.timing.statistics import faster_half_ratio, median_ratio
+from harness.trusted.timing.statistics import faster_half_ratio, median_ratio, ranked_ratio
 
 TRUE = 1.7
 TIMES, DUELS = 200, 40
@@ -56,6 +56,7 @@ def sides(random, kind, rounds, gain):
     return list(gain * np.exp(theirs + weather)), list(np.exp(ours + weather))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("rounds", [16, 60])
 @pytest.mark.parametrize("kind", NOISE)
 def test_at_most_one_interval_in_twenty_misses_the_ratio(kind, rounds):
@@ -106,6 +107,7 @@ def stuck(random, rounds):
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("rounds", [5, 8, 12, 15])
 @pytest.mark.parametrize("noise", [*NOISE.values(), stuck])
 def test_a_duel_that_is_cut_short_tells_equal_kernels_apart_in_one_of_twenty_at_most(noise, rounds):
@@ -119,9 +121,37 @@ def test_a_duel_that_is_cut_short_tells_equal_kernels_apart_in_one_of_twenty_at_
     assert told <= 0.05 * TIMES
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", NOISE)
 def test_of_null_duels_at_most_one_in_twenty_says_otherwise_and_gains_are_still_seen(kind):
     random = np.random.default_rng(9)
     null = [duel(random, kind, 1.0) for _ in range(DUELS)]
     assert sum(not each.low <= 1 <= each.high for each in null) <= 0.05 * DUELS
     assert sum(duel(random, kind, TRUE).low > 1 for _ in range(10)) >= 9
+
+
+def beside_busy_halves(random, rounds, idle):
+    """CPU times of a burst where two processors share a core: twice as long unless the other one is idle, a share
+    `idle` of all bursts."""
+    return random.lognormal(0, 0.06, rounds) * np.where(random.random(rounds) < idle, 1.0, 2.1)
+
+
+def decided_by_ranks(theirs, ours):
+    """As the clock looks at rounds on one thread, at the least of them."""
+    for rounds in (16, 32, 64):
+        outcome = outcome_of(ranked_ratio(theirs[:rounds], ours[:rounds])[1], 1.0)
+        if outcome != "undecided":
+            break
+    return outcome
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("idle", [0.05, 0.15, 0.3, 0.85])
+def test_by_ranks_a_shared_core_hides_no_gain_and_makes_none(idle):
+    random = np.random.default_rng(12)
+
+    def sides_of(gain):
+        return gain * beside_busy_halves(random, 64, idle), beside_busy_halves(random, 64, idle)
+
+    assert [decided_by_ranks(*sides_of(1.0)) for _ in range(DUELS)].count("faster") <= 0.05 * DUELS
+    assert [decided_by_ranks(*sides_of(1.12)) for _ in range(10)].count("faster") >= 9

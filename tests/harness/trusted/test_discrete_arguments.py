@@ -41,7 +41,7 @@ def bench_for(source, kernel=None, **further):
 
 
 def settle(bench):
-    bench.discrete.settle(bench.reference.inputs, bench.takes, 3)
+    bench.arguments.discrete.settle(bench.reference.inputs, bench.arguments.takes, 3)
 
 
 def snapshot(bench, slot, names):
@@ -54,38 +54,38 @@ ARGUMENTS = ("index", "flags", "codes", "hidden")
 def test_every_slot_of_every_round_shows_integers_that_none_showed_before():
     with bench_for(SOURCE.replace("DEMAND", "")) as bench:
         settle(bench)
-        assert bench.discrete.refused == []
+        assert bench.arguments.discrete.refused == []
         judging.fill_for_timing(bench)
         seen = [snapshot(bench, slot, ARGUMENTS) for slot in range(4)]
         for slot in range(4):
-            bench.stir(slot)
+            bench.arguments.stir(slot)
             seen.append(snapshot(bench, slot, ARGUMENTS))
         for name in ("index", "codes", "hidden"):
             assert not any(torch.equal(a[name], b[name]) for k, a in enumerate(seen) for b in seen[:k]), name
         for each in seen:
             assert int(each["index"].min()) >= 0 and int(each["index"].max()) < 40
-            assert int((each["hidden"] != bench.weights["hidden"]).sum()) in range(1, 7)
+            assert int((each["hidden"] != bench.arguments.weights["hidden"]).sum()) in range(1, 7)
             assert set(each["codes"].unique().tolist()) <= set(range(-9, 10))
 
 
 def test_trials_take_turns_and_replay():
     with bench_for(SOURCE.replace("DEMAND", "")) as bench:
         settle(bench)
-        ways = [bench.discrete.ways(name) for name in PLANS["elementwise"]]
+        ways = [bench.arguments.discrete.ways(name) for name in PLANS["elementwise"]]
         assert ways[0] == {}
         assert {way["hidden"] for way in ways if "hidden" in way} >= {"flipped", "cleared", "set", "few"}
         assert {way["index"] for way in ways if "index" in way} == {"moved", "redrawn", "repeated", "alone", "renewed"}
         for distribution in PLANS["elementwise"][1:]:
-            bench.fill(0, 9, distribution)
+            bench.arguments.fill(0, 9, distribution)
             first = snapshot(bench, 0, ARGUMENTS)
-            bench.stir(0)
-            bench.fill(0, 9, distribution)
+            bench.arguments.stir(0)
+            bench.arguments.fill(0, 9, distribution)
             assert all(torch.equal(first[name], bench.memory.views[0][name]) for name in ARGUMENTS), distribution
-        bench.fill(1, 9, "given")
+        bench.arguments.fill(1, 9, "given")
         index, flags = bench.reference.inputs(9)
         views = bench.memory.views[1]
         assert torch.equal(views["index"], index) and torch.equal(views["flags"], flags)
-        assert torch.equal(views["codes"], bench.weights["codes"])
+        assert torch.equal(views["codes"], bench.arguments.weights["codes"])
 
 
 @pytest.mark.parametrize(
@@ -98,16 +98,16 @@ def test_trials_take_turns_and_replay():
 def test_what_the_reference_refuses_stays_and_is_told(demand, still):
     plain = SOURCE.replace("DEMAND", "")
     with bench_for(plain) as bench:
-        total = int(bench.weights["codes"].sum())
+        total = int(bench.arguments.weights["codes"].sum())
     with bench_for(SOURCE.replace("DEMAND", demand.replace("SUM", str(total)))) as bench:
         settle(bench)
         judging.fill_for_timing(bench)
         before = snapshot(bench, 0, ARGUMENTS)
-        bench.stir(0)
+        bench.arguments.stir(0)
         after = snapshot(bench, 0, ARGUMENTS)
-        bench.reference.run(bench.inputs(0), bench.replicas[0])
+        bench.arguments.results(0)
         assert {name for name in ARGUMENTS if torch.equal(before[name], after[name])} == still
-        assert {words.split()[0] for words in bench.discrete.refused} >= still
+        assert {words.split()[0] for words in bench.arguments.discrete.refused} >= still
 
 
 def test_where_nothing_but_the_files_own_is_taken_it_draws_anew():
@@ -118,12 +118,12 @@ def test_where_nothing_but_the_files_own_is_taken_it_draws_anew():
     )
     with bench_for(source) as bench:
         settle(bench)
-        assert "index" not in bench.discrete.ways(STIRRED)
+        assert "index" not in bench.arguments.discrete.ways(STIRRED)
         seen = []
         for _ in range(12):
-            bench.stir(0)
+            bench.arguments.stir(0)
             seen.append(bench.memory.views[0]["index"].clone())
-            bench.reference.run(bench.inputs(0), bench.replicas[0])
+            bench.arguments.results(0)
         assert not any(torch.equal(one, other) for k, one in enumerate(seen) for other in seen[:k])
 
 
@@ -171,7 +171,7 @@ def test_an_argument_that_is_read_by_nothing_costs_no_trial():
     spec = TensorSpec(name="x", shape=(6, 5), strides=(5, 1), dtype="float32")
     assert spec.dtype == "float32"
     with bench_of(lambda views, numbers: None) as bench:
-        bench.discrete.settle(lambda seed: pytest.fail("drawn"), lambda ways: pytest.fail("tried"), 1)
+        bench.arguments.discrete.settle(lambda seed: pytest.fail("drawn"), lambda ways: pytest.fail("tried"), 1)
 
 
 CHANCE = """
@@ -201,10 +201,10 @@ def get_inputs():
 )
 def test_distinct_indices_repeat_where_that_is_defined_and_taken(result, doubled):
     with bench_for(CHANCE.replace("RESULT", result)) as bench:
-        bench.settle(3)
-        tried = {each for turn in bench.discrete._turns for each in turn.items()}
+        bench.arguments.settle(3)
+        tried = {each for turn in bench.arguments.discrete._turns for each in turn.items()}
         assert (("index", "doubled") in tried) == doubled
-        assert ("index doubled" in bench.discrete.refused) != doubled
+        assert ("index doubled" in bench.arguments.discrete.refused) != doubled
         assert {("kinds", "switched"), ("kinds", "raised")} <= tried
         if "copy" not in result and doubled:
             assert {("kinds", "planted")} <= tried, "1 is a row of the table as well"
@@ -213,11 +213,14 @@ def test_distinct_indices_repeat_where_that_is_defined_and_taken(result, doubled
 def test_values_next_to_the_range_are_tried_where_a_wrong_index_ends_the_forward_alone():
     source = SOURCE.replace("DEMAND", "").replace("torch.randint(0, 40, (6, 6))", "torch.randint(5, 20, (6, 6))")
     with bench_for(source) as bench:
-        bench.discrete.settle(bench.reference.inputs, bench.takes, 3, Known(beyond=True))
-        low, high = bench.discrete._shown["index"].low.min(), bench.discrete._shown["index"].high.max()
-        assert low >= 5 and bench.discrete._shown["index"].extras == (0, 1, int(high) + 1)
-        bench.discrete.settle(bench.reference.inputs, bench.takes, 3, Known(beyond=False))
-        assert bench.discrete._shown["index"].extras == (0, 1)
+        bench.arguments.discrete.settle(bench.reference.inputs, bench.arguments.takes, 3, Known(beyond=True))
+        low, high = (
+            bench.arguments.discrete._shown["index"].low.min(),
+            bench.arguments.discrete._shown["index"].high.max(),
+        )
+        assert low >= 5 and bench.arguments.discrete._shown["index"].extras == (0, 1, int(high) + 1)
+        bench.arguments.discrete.settle(bench.reference.inputs, bench.arguments.takes, 3, Known(beyond=False))
+        assert bench.arguments.discrete._shown["index"].extras == (0, 1)
 
 
 TASK = """
@@ -260,7 +263,7 @@ def test_what_follows_from_an_arguments_pattern_is_of_use_in_no_other_timed_call
         judging.fill_for_timing(bench)
         wholes, rows = set(), set()
         for call in range(24):
-            bench.stir(call % 4)
+            bench.arguments.stir(call % 4)
             pattern = _pattern(bench.memory.views[call % 4]["m"])
             assert pattern.numpy().tobytes() not in wholes
             wholes.add(pattern.numpy().tobytes())

@@ -22,8 +22,7 @@ from harness.trusted.timing.timed_outputs import TimedOutputs
 def idle_bench(**further):
     return SimpleNamespace(
         memory=SimpleNamespace(slots=1),
-        stir=lambda slot, numbered=False: None,
-        manner="given",
+        arguments=SimpleNamespace(stir=lambda slot, numbered=False: None, manner="given"),
         reference=SimpleNamespace(variant=Variant()),
         **further,
     )
@@ -149,6 +148,11 @@ def test_a_true_gain_is_kept_whichever_side_waits(seed):
     assert fought(Told(1.0, 0.1, seed=seed), Told(1.1, 10.0, seed=50 + seed)) == ("faster", "CPU time")
 
 
+def test_on_one_processor_cpu_time_decides(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
+    assert fought(Told(1.0, 3.0, share=0.0), Told(1.1, 0.3, share=0.0, seed=4)) == ("faster", "CPU time")
+
+
 def test_where_nobody_waits_wall_time_decides_and_more_threads_win():
     assert fought(Told(1.0, 0.0), Told(1.1, 0.0, seed=4)) == ("faster", "wall time")
     assert fought(Told(1.0, 0.0, share=0.5), Told(1.0, 0.0, share=0.0, seed=4)) == ("faster", "wall time")
@@ -204,9 +208,9 @@ def met(kernel, limit_s):
     with bench_of(kernel) as bench:
         beside = bench.memory.beside()
         for slot in range(bench.memory.slots):
-            bench.fill(slot, slot, "given")
-        with runner_of(noisy(alternating()), beside, bench.numbers) as link:
-            link.share(beside, bench.numbers)
+            bench.arguments.fill(slot, slot, "given")
+        with runner_of(noisy(alternating()), beside, bench.arguments.numbers) as link:
+            link.share(beside, bench.arguments.numbers)
             link.load("incumbent.so")
             incumbent = Incumbent("the incumbent", Kernel(link, beside))
             return time_by_turns(bench, Pace(2, 20.0), limit_s, TimedOutputs(bench, [1e-5]), incumbent=incumbent)

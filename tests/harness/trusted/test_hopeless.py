@@ -25,7 +25,7 @@ def slow(views, numbers):
 
 def timed(bench):
     for slot in range(bench.memory.slots):
-        bench.fill(slot, slot, "given")
+        bench.arguments.fill(slot, slot, "given")
     pace = set_pace(bench, 20.0)
     return pace, time_by_turns(bench, pace, 0.0, TimedOutputs(bench, [1e-5]))
 

@@ -127,3 +127,44 @@ def test_numbers_that_a_tensor_is_compared_with_are_known_also_behind_a_sum():
 def test_a_counter_is_due_where_all_its_turns_have_come():
     assert due({2000, 300}) == 6000
     assert due(set()) == due({0, 1}) == due({(1 << 31) - 1, 1 << 31}) == MANY
+
+
+ENDS = torch.tensor([1, 3, 6])
+
+
+@pytest.mark.parametrize(
+    ("run", "limits"),
+    [
+        (lambda: ENDS[1:] - ENDS[:-1], True),
+        (lambda: functional.embedding_bag(torch.zeros(7, dtype=torch.long), TABLE, ENDS - 1), True),
+        (lambda: [int(each) for each in ENDS], True),
+        (lambda: torch.arange(6) < ENDS[:, None], False),
+        (lambda: TABLE[:3] / ENDS.float()[:, None], False),
+    ],
+)
+def test_what_may_have_to_ascend_is_what_is_read_beside_its_neighbour(run, limits):
+    assert (ENDS.untyped_storage().data_ptr() in watch(run).limits) == limits
+
+
+def test_a_difference_is_compared_and_a_logarithm_taken_of_what_they_follow_from():
+    then, now = torch.tensor([3, 4]), torch.tensor([5, 6])
+
+    def run():
+        _ = (now - then).abs() > 7, now - then >= 9, torch.log(then.clamp_min(1).float() / 16)
+
+    uses, at = watch(run), [each.untyped_storage().data_ptr() for each in (then, now)]
+    assert uses.apart[at[1], at[0]] == {7, 8, 9}
+    assert at[0] in uses.logged and at[1] not in uses.logged
+
+
+@pytest.mark.parametrize(
+    ("index", "values", "agrees"),
+    [
+        (torch.tensor([2, 0, 3]), ROWS, False),
+        (torch.tensor([2, 0, 2]), ROWS, False),
+        (torch.tensor([2, 0, 2]), torch.ones(3, 5), True),
+    ],
+)
+def test_writes_agree_where_some_meet_and_are_the_same(index, values, agrees):
+    uses = watch(lambda: torch.zeros(6, 5).scatter(0, index[:, None].expand(3, 5), values))
+    assert uses.writes and uses.ambiguous and uses.agrees == agrees

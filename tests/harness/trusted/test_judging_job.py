@@ -12,7 +12,7 @@ import pytest
 import torch
 from python_kernels import JOB, SIGNATURE, SOURCE, FailedError, X, bench_of, right, runner_of
 
-from harness.checks.families import MULTIPLIED, PLANS
+from harness.checks.families import MULTIPLIED, PLANS, SHARED
 from harness.nouns.errors import UserError
 from harness.nouns.task import Signature, TensorSpec
 from harness.nouns.verdict import OutputError, Trial
@@ -29,7 +29,8 @@ from harness.wire.layout import slot_bytes
 
 pytestmark = pytest.mark.usefixtures("nobody_is_hopeless")
 
-ORDER = PLANS["elementwise"]
+# No two inputs are alike.
+ORDER = tuple(each for each in PLANS["elementwise"] if each != SHARED)
 
 
 def error(largest=0.0, own=0.0, bad=0.0):
@@ -70,7 +71,7 @@ def fed(kernel, source, op_class, signature=SIGNATURE):
             tuple(map(int, at.split(", "))): float(value)
             for at, value in re.findall(r"x\[(\d+, \d+)\] = ([^,]+)", found[3])
         }
-        return (int(found[1]), int(found[2])), named, bench.inputs(0)[0].clone(), found[4]
+        return (int(found[1]), int(found[2])), named, bench.arguments.inputs(0)[0].clone(), found[4]
 
 
 def test_the_special_input_of_the_first_wrong_element_is_told():
@@ -162,10 +163,10 @@ def test_products_are_of_numbers_near_one():
         bench.facts = bench.facts.model_copy(update={"multiplies": True})
         judging.check(bench, JOB, trials := [])
         assert [each.distribution for each in trials] == [*MULTIPLIED]
-        assert (bench.manner, bench.untried) == ("near one", [])
+        assert (bench.arguments.manner, bench.untried) == ("near one", [])
         for _ in range(3):
-            bench.stir(0)
-            products = bench.reference.run(bench.inputs(0))[0].abs()
+            bench.arguments.stir(0)
+            products = bench.reference.run(bench.arguments.inputs(0))[0].abs()
             assert 1e-4 < products.median() < 1e4, "stirred factors neither vanish nor overflow"
         first_factors = 299
         with pytest.raises(WrongError, match="y is wrong on given inputs"):
@@ -204,7 +205,7 @@ def test_one_slot_has_to_do_where_there_is_room_for_no_second_one():
 def test_a_reference_that_refuses_its_own_inputs_is_the_files_fault(asked):
     """It accepts those alone that it was described with, the pattern here."""
     with bench_of(right) as bench:
-        first = float(bench.pattern[0][0, 0])
+        first = float(bench.arguments.pattern[0][0, 0])
     picky = SOURCE.replace("        return x", f"        assert float(x[0, 0]) == {first}\n        return x")
     with bench_of(right, source=picky) as bench, pytest.raises(UserError, match="refuses inputs that get_inputs gives"):
         judging.check(bench, JOB.model_copy(update={"trials": asked}), [])
@@ -215,7 +216,7 @@ def test_all_slots_are_filled_for_timing_each_with_inputs_of_its_own():
         judging.fill_for_timing(bench)
         x = [bench.memory.views[slot]["x"] for slot in range(4)]
         for position, values in enumerate(x):
-            assert ((values >= 0.5 * bench.pattern[0]) & (values < bench.pattern[0])).all()
+            assert ((values >= 0.5 * bench.arguments.pattern[0]) & (values < bench.arguments.pattern[0])).all()
             assert not any(torch.equal(values, other) for other in x[:position])
         assert all(output.isnan().all() for slot in range(4) for output in bench.memory.outputs(slot))
     long = X.model_copy(update={"shape": (600, 5)})  # few rows may be moved alike twice
@@ -223,7 +224,7 @@ def test_all_slots_are_filled_for_timing_each_with_inputs_of_its_own():
     whole = SIGNATURE.model_copy(update={"inputs": inputs, "outputs": (long.model_copy(update={"name": "y"}),)})
     source = SOURCE.replace("torch.rand(6, 5) + 1", "torch.randint(99, (600, 5))")
     with bench_of(right, source=source, signature=whole) as bench:
-        bench.settle(5)
+        bench.arguments.settle(5)
         judging.fill_for_timing(bench)
         x = [bench.memory.views[slot]["x"] for slot in range(4)]
         assert not any(torch.equal(one, other) for position, one in enumerate(x) for other in x[:position])
@@ -251,7 +252,7 @@ def test_a_timed_output_is_held_to_its_allowance(off, passes):
     """Of zeros all outputs are the number, which is their rms as well: an error of twice that is a scaled one of 1."""
     with bench_of(right) as bench:
         bench.memory.views[1]["x"].zero_()
-        shift = bench.numbers[1]["shift"]
+        shift = bench.arguments.numbers[1]["shift"]
         outputs = bench.memory.views[1]["y"].fill_(shift)
         outputs[3, 4] += off * 2 * shift
         if passes:
@@ -273,14 +274,14 @@ def test_a_timed_sum_that_came_out_near_zero_is_held_to_what_such_sums_are():
         judging.fill_for_timing(bench)
         x = bench.memory.views[1]["x"].zero_()
         bench.memory.views[1]["scale"][0] = 1.0
-        x[0, 0], bench.numbers[1]["shift"] = 1e-4, 0.0
+        x[0, 0], bench.arguments.numbers[1]["shift"] = 1e-4, 0.0
         bench.memory.views[1]["y"].fill_(1e-4 + 1e-7)  # nothing beside sums of about 9
         outputs = TimedOutputs(bench, [1e-6])
         outputs.called.add(1)
         outputs.at_the_end(1)
         assert not outputs.called, "other inputs lie there now"
         assert x.std() > 0.1
-        bench.memory.views[2]["y"].fill_(float(bench.reference.run(bench.inputs(2), bench.replicas[2])[0]) + 0.1)
+        bench.memory.views[2]["y"].fill_(float(bench.arguments.results(2)[0]) + 0.1)
         outputs.called.add(2)
         with pytest.raises(CandidateFailedError, match="y came out wrong"):
             outputs.at_the_end(1)
@@ -295,7 +296,7 @@ def test_what_the_oracle_finds_right_among_many_elements_is_not_asked_of_it_agai
     torch.manual_seed(1)  # PyTorch's own error must not happen to be far below a unit
     with bench_of(right, source=SOURCE.replace("rand(6, 5)", "rand(600, 5)"), signature=signature) as bench:
         judging.fill_for_timing(bench)
-        (exact,) = bench.reference.run(bench.inputs(1), bench.replicas[1])
+        (exact,) = bench.arguments.results(1)
         y = bench.memory.views[1]["y"].copy_(exact)
         y[7, 3] += 9 * torch.finfo(torch.float32).eps * (exact[7, 3].abs() + exact.square().mean().sqrt())
         outputs = TimedOutputs(bench, [0.0])
@@ -347,10 +348,10 @@ def test_a_reference_that_refuses_later_inputs_is_timed_on_those_of_the_file(nar
     picky = SOURCE.replace("        return x", "        assert float(x.min()) >= 1\n        return x")
     with bench_of(right, source=picky) as bench:
         judging.check(bench, JOB, trials := [])
-        assert bench.manner == "given"
-        bench.manner = "given" if narrow else "stirred"
+        assert bench.arguments.manner == "given"
+        bench.arguments.manner = "given" if narrow else "stirred"
         timing = judging._timed(bench, JOB, 20.0, (None, None), trials)
-        assert (timing.rounds, bench.manner) == (8, "given")
+        assert (timing.rounds, bench.arguments.manner) == (8, "given")
     with (
         bench_of(right, source=picky.replace(">= 1", ">= 9")) as bench,
         pytest.raises(UserError, match="forward raised"),
@@ -396,7 +397,7 @@ def test_a_rival_that_fails_while_timed_is_left_out():
     with bench_of(right) as bench:
         for kernel, there in ((right, True), (fails, False)):
             memory = bench.memory.beside()
-            with runner_of(kernel, memory, bench.numbers) as link:
+            with runner_of(kernel, memory, bench.arguments.numbers) as link:
                 descriptor = link._socket.detach()
                 incumbent = judging._incumbent(
                     bench, IncumbentRunner(digest="r", pid=link._pid, library="r.so"), descriptor
@@ -425,7 +426,7 @@ def test_by_turns_each_workload_has_its_own_slot_and_number():
     wide = TensorSpec(name="x", shape=(6, 5), strides=(5, 1), dtype="float32")
     assert wide == X
     with bench_of(right, slots=2) as bench:
-        bench.numbers[1] = bench.numbers[0]
+        bench.arguments.numbers[1] = bench.arguments.numbers[0]
         for position in range(4):
             mixing._try_one(bench, position, (1 << 31) - 2, trials)
     assert [each.distribution for each in trials] == ["normal", "normal", "given", "given"]

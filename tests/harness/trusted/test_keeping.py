@@ -128,6 +128,36 @@ def test_the_new_values_of_what_a_call_leaves_for_the_next_are_outputs(init, bod
     assert len(task["program"]["outputs"]) == 1 + len(state)
 
 
+BESIDE_NAN = [
+    ("self.n += (~x.isfinite()).any()", []),
+    ("if x.isnan().any(): self.n += 1", []),
+    ("if x.isinf().any(): self.n = self.n + 1", ["inner.n"]),
+    ("self.n = torch.where(x.isfinite().all(), self.n, 1 + self.n)", ["inner.n"]),
+]
+
+
+@pytest.mark.parametrize(("line", "renewed"), BESIDE_NAN)
+def test_what_a_call_leaves_beside_nan_alone_is_state(line, renewed):
+    task = described("self.register_buffer('n', torch.zeros((), dtype=torch.long))", f"{line}\n        return x * 2")
+    signature = task["workloads"][0]["signature"]
+    assert (signature["state"], signature["renewed"]) == (["inner.n"], renewed)
+
+
+ON_GRADIENTS = [
+    ("return x if torch.is_grad_enabled() else 2 * x", True),
+    ("return (x > 0.5) if torch.is_grad_enabled() else (x < 0.5)", True),
+    ("return x if torch.is_grad_enabled() else x * 1.0001", False),
+    ("self.h = self.h + 1; return x * self.h", False),
+    ("if torch.is_grad_enabled(): raise ValueError\n        return 2 * x", False),
+]
+
+
+@pytest.mark.parametrize(("body", "told"), ON_GRADIENTS)
+def test_a_forward_that_asks_whether_gradients_are_recorded_is_told(body, told):
+    defect = described("self.register_buffer('h', torch.zeros(9))", body)["defect"]
+    assert ("asks whether gradients are recorded" in defect) == told
+
+
 def test_state_of_a_large_module_is_found_without_its_data():
     task = described(f"self.register_buffer('h', torch.zeros({LARGE}))", "self.h.add_(x); return self.h * 2", LARGE)
     assert task["workloads"][0]["signature"]["state"] == ["inner.h"]

@@ -83,13 +83,14 @@ def made_of(key, result, seed):
     source = SOURCE.replace("RESULT", result)
     kind = "reduction" if result else "elementwise"
     with bench_of(keeping(key, compute), source=source, signature=signature(*RESULTS[result]), op_class=kind) as bench:
-        bench.manner = "mixed"
-        bench.stir(0)
+        bench.arguments.manner = "mixed"
+        bench.arguments.stir(0)
         with bench.link.running():
             bench.link.call([0], 20.0)
         require_new_results(bench, TimedOutputs(bench, [1e-6]), 0, 20.0)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("key", "result"), CASES)
 def test_who_keeps_a_result_by_less_than_all_is_refused(key, result):
     for seed in range(2):
@@ -117,6 +118,6 @@ def test_who_compares_all_of_them_is_right(result):
 
 def test_nothing_is_asked_where_nothing_may_change():
     with bench_of(right) as bench:
-        bench.touchable = list
+        bench.arguments.touchable = list
         require_new_results(bench, TimedOutputs(bench, [1e-6]), 0, 20.0)
         assert bench.link.called == 0

@@ -96,8 +96,8 @@ def test_an_earlier_calls_values_do_not_tell_that_a_call_is_timed():
     with bench_of(careful_among_strangers(known)) as bench:
         late, _ = late_for(bench)
         known.clear()
-        bench.pattern[0] = torch.where(torch.arange(30).view(6, 5) % 2 > 0, 1.0, 100.0)
-        bench.stir(0)
+        bench.arguments.pattern[0] = torch.where(torch.arange(30).view(6, 5) % 2 > 0, 1.0, 100.0)
+        bench.arguments.stir(0)
         bench.link.call([0], 20.0)
         with pytest.raises(CandidateFailedError, match="came out wrong on special inputs"):
             played(late, 10 * MIN_ROUNDS)
@@ -112,8 +112,8 @@ def test_special_values_always_lie_amid_others_and_offsets_never():
     drawn = {}
     with bench_of(right) as bench:
         late, _ = late_for(bench, families=(*SEEDS, "offset 1000"))
-        fill = bench.fill
-        bench.fill = lambda *args, amid: (drawn.setdefault(args[2], set()).add(amid), fill(*args, amid=amid))
+        fill = bench.arguments.fill
+        bench.arguments.fill = lambda *args, amid: (drawn.setdefault(args[2], set()).add(amid), fill(*args, amid=amid))
         played(late, 20 * MIN_ROUNDS)
     assert drawn.pop("special") == {True} and drawn.pop("offset 1000") == {False}
     assert {name: kinds for name, kinds in drawn.items() if kinds != {True, False}} == {}
@@ -139,8 +139,8 @@ def test_a_burst_is_made_of_trials_for_a_quarter_at_most(calls, bursts, trials):
     drawn = []
     with bench_of(right, slots=40) as bench:
         late, _ = late_for(bench, calls=calls)
-        fill = bench.fill
-        bench.fill = lambda *args, **how: (drawn.append(args), fill(*args, **how))
+        fill = bench.arguments.fill
+        bench.arguments.fill = lambda *args, **how: (drawn.append(args), fill(*args, **how))
         assert played(late, MIN_ROUNDS) == bursts
     assert len(drawn) == bursts * trials
 
@@ -151,7 +151,7 @@ def test_neither_addresses_nor_the_count_of_calls_tell_which_bursts_are_timed():
     with bench_of(right, slots=7) as bench:
         late, outputs = late_for(bench)
         for slot in range(7):
-            bench.fill(slot, slot, "given")
+            bench.arguments.fill(slot, slot, "given")
         call = bench.link.call
         bench.link.call = lambda slots, *others, **who: (asked.append(slots), call(slots, *others, **who))
         for _ in range(2):
@@ -209,15 +209,15 @@ def test_all_families_have_a_turn_within_the_rounds():
     with bench_of(right) as bench:
         for within, rounds in ((MIN_ROUNDS, MIN_ROUNDS), (4, 4)):
             late, _ = late_for(bench, within=within)
-            drawn, fill = [], bench.fill
+            drawn, fill = [], bench.arguments.fill
 
             def noted(slot, seed, distribution, mild=0, *, amid, drawn=drawn, fill=fill):
                 drawn.append(distribution)
                 fill(slot, seed, distribution, mild, amid=amid)
 
-            bench.fill = noted
+            bench.arguments.fill = noted
             played(late, rounds)
-            bench.fill = fill
+            bench.arguments.fill = fill
             assert {*drawn} == {*SEEDS} - {"given", STIRRED}
 
 
@@ -239,7 +239,7 @@ def test_rounds_make_them():
         with bench_of(kernel) as bench:
             late, outputs = late_for(bench)
             for slot in range(bench.memory.slots):
-                bench.fill(slot, slot, "given")
+                bench.arguments.fill(slot, slot, "given")
             return time_by_turns(bench, Pace(4, 20.0), 0.0, outputs, late)
 
     assert timed(right).rounds == MIN_ROUNDS

@@ -9,6 +9,7 @@ import torch
 
 from harness.nouns.errors import UserError
 from harness.nouns.task import ScalarSpec, Variant
+from harness.trusted.facts.specs import input_names, parameter_specs, value_spec
 from harness.trusted.reference import Reference, writable
 
 FILE = """
@@ -109,7 +110,7 @@ def test_inputs_keep_no_graph_of_how_they_were_made():
 
 
 def test_names_of_inputs_are_the_forwards_own_as_far_as_it_has_any():
-    assert Reference(FILE, "t").input_names([("0",), ("1",), ("2",), ("3", "k")]) == [
+    assert input_names(Reference(FILE, "t"), [("0",), ("1",), ("2",), ("3", "k")]) == [
         "x",
         "shift",
         "input2",
@@ -119,7 +120,7 @@ def test_names_of_inputs_are_the_forwards_own_as_far_as_it_has_any():
 
 @pytest.mark.parametrize(("value", "kind"), [(True, "bool"), (3, "int"), (3.0, "float")])
 def test_a_number_has_its_own_kind(value, kind):
-    assert Reference(FILE, "t").value_spec("n", value) == ScalarSpec(name="n", type=kind, value=value)
+    assert value_spec(Reference(FILE, "t"), "n", value) == ScalarSpec(name="n", type=kind, value=value)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_a_number_has_its_own_kind(value, kind):
     ],
 )
 def test_a_tensor_of_a_kind_that_no_kernel_is_given_is_named(value, words):
-    refused(FILE, words, lambda reference: reference.value_spec("x", value))
+    refused(FILE, words, lambda reference: value_spec(reference, "x", value))
 
 
 def test_inputs_that_no_memory_holds_are_told_in_gib():
@@ -149,6 +150,10 @@ def test_inputs_that_no_memory_holds_are_told_in_gib():
         ("x = 1", "there is no Model in it"),
         ("Model = 3", "there is no Model in it"),
         ("def Model(): return 3", "Model is not a torch.nn.Module"),
+        (
+            "import torch\ndef Model(): return torch.nn.Sequential(torch.nn.LazyLinear(3))",
+            "the shape of 0.weight is not known",
+        ),
         (changed("return [4]", "return 4"), "get_init_inputs returned int, not a list"),
         (changed("return [4]", "return [1, 2, 3]"), "Model(...) raised TypeError"),
     ],
@@ -250,7 +255,7 @@ def get_inputs():
 @pytest.mark.parametrize("how", ["self.embed.weight", "nn.Parameter(self.embed.weight.data)"])
 def test_tied_weights_are_one_argument_and_one_value(how):
     reference = Reference(TIED.replace("HOW", how), "t")
-    (spec,) = reference.parameter_specs()
+    (spec,) = parameter_specs(reference)
     assert (spec.name, spec.also) == ("embed.weight", ("head.weight",))
     model = reference.double()
     weight = torch.randn(6, 4, dtype=torch.float64)
@@ -260,4 +265,27 @@ def test_tied_weights_are_one_argument_and_one_value(how):
 
 def test_equal_weights_in_memory_of_their_own_are_not_tied():
     apart = Reference(TIED.replace("HOW", "nn.Parameter(self.embed.weight.detach().clone())"), "t")
-    assert [(spec.name, spec.also) for spec in apart.parameter_specs()] == [("embed.weight", ()), ("head.weight", ())]
+    assert [(spec.name, spec.also) for spec in parameter_specs(apart)] == [("embed.weight", ()), ("head.weight", ())]
+
+
+def test_a_lazy_module_that_was_called_once_is_like_others():
+    source = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = torch.nn.Sequential(torch.nn.LazyLinear(3), torch.nn.ReLU(), torch.nn.LazyLinear(2))
+        self.net(torch.zeros(1, 4))
+
+    def forward(self, x):
+        return self.net(x)
+
+def get_inputs():
+    return [torch.rand(5, 4)]
+"""
+    reference = Reference(source, "task")
+    shapes = {spec.name: spec.shape for spec in parameter_specs(reference)}
+    assert shapes == {"net.0.weight": (3, 4), "net.0.bias": (3,), "net.2.weight": (2, 3), "net.2.bias": (2,)}
+    (output,) = reference.run(reference.inputs(0))
+    assert output.shape == (5, 2)

@@ -60,22 +60,22 @@ def computes(views, numbers):
 
 def test_trials_take_turns_at_numbers_and_timed_calls_find_others():
     with bench_for(SOURCE, computes) as bench:
-        bench.settle(3)
+        bench.arguments.settle(3)
         seen = []
         for number, distribution in enumerate(PLANS["other"]):
             trial = run_trial(bench, number % 2, distribution, 5, 20.0)
             assert trial.outputs[0].bad_fraction == 0
-            seen.append(bench.numbers[number % 2])
+            seen.append(bench.arguments.numbers[number % 2])
         assert (seen[0]["times"], seen[0]["negate"], seen[0]["slope"]) == (3, True, 0.5)
         assert {each["times"] for each in seen} == {3, 4, 2, 0, -3, 6}
         assert {each["negate"] for each in seen} == {True, False}
         assert min(each["slope"] for each in seen) == -0.5
         timed = []
         for _ in range(100):
-            bench.stir(0)
-            timed.append(bench.numbers[0])
+            bench.arguments.stir(0)
+            timed.append(bench.arguments.numbers[0])
         assert 50 < sum(each["times"] == 3 for each in timed) < 100
-        slopes = {bench.scalars.for_timed(0)["slope"] for _ in range(400)}
+        slopes = {bench.arguments.scalars.for_timed(0)["slope"] for _ in range(400)}
         assert len(slopes) > 20
         assert any(0 < each < 0.5 and each != 0.0625 for each in slopes), "between those that trials have"
         assert all(math.frexp(each)[0] * 2**12 % 1 == 0 for each in slopes), "few digits: differences are exact"
@@ -84,8 +84,8 @@ def test_trials_take_turns_at_numbers_and_timed_calls_find_others():
 
 def test_where_zero_is_not_taken_a_number_keeps_one_sign():
     with bench_for(SOURCE.replace("* slope", "/ slope"), computes) as bench:
-        bench.settle(3)
-        found = [bench.scalars.for_timed(0)["slope"] for _ in range(400)]
+        bench.arguments.settle(3)
+        found = [bench.arguments.scalars.for_timed(0)["slope"] for _ in range(400)]
         assert min(map(abs, found)) >= 0.0625
         assert min(found) < 0
 
@@ -93,14 +93,14 @@ def test_where_zero_is_not_taken_a_number_keeps_one_sign():
 def test_what_real_inputs_refuse_is_not_used():
     """The description may have seen shapes alone."""
     with bench_for(SOURCE.replace("y = x", "assert times > 2\n        y = x"), computes) as bench:
-        bench.scalars._specs = [
+        bench.arguments.scalars._specs = [
             spec.model_copy(update={"others": (4, 2, -3)}) if spec.name == "times" else spec
-            for spec in bench.scalars._specs
+            for spec in bench.arguments.scalars._specs
         ]
-        bench.settle(3)
+        bench.arguments.settle(3)
         for distribution in PLANS["other"]:
-            bench.fill(1, 5, distribution)
-            assert bench.numbers[1]["times"] in (3, 4)
+            bench.arguments.fill(1, 5, distribution)
+            assert bench.arguments.numbers[1]["times"] in (3, 4)
 
 
 def test_a_kernel_that_bakes_a_number_in_is_wrong():
@@ -108,7 +108,7 @@ def test_a_kernel_that_bakes_a_number_in_is_wrong():
         computes(views, {**numbers, "times": 3})
 
     with bench_for(SOURCE, baked) as bench:
-        bench.settle(3)
+        bench.arguments.settle(3)
         trials = [run_trial(bench, 0, distribution, 5, 20.0) for distribution in PLANS["other"]]
         wrong = [trial.distribution for trial in trials if trial and trial.outputs[0].bad_fraction]
         assert len(wrong) >= 3 and "given" not in wrong
