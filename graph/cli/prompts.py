@@ -17,6 +17,7 @@ from graph.loading import load_task
 from graph.runs.folder import RunFolder
 from harness.building.toolchain import compiled_with
 from harness.isolation.tiers import resolve_tier
+from harness.judging.roofline_bound import needed_ms
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate, TargetChoice, TargetName
 from harness.nouns.device_facts import HOPPER, DeviceFacts
@@ -262,16 +263,15 @@ def _wrong(task: Task, kernel: Candidate) -> Verdict:
 
 
 def _passed(first: Request, kernel: Candidate) -> Verdict:
-    """It is right, and takes three times as long as its bytes."""
-    work = first.task.workloads[0]
-    time_ms = 3 * max(work.bytes_moved, 1) / (first.device.peak_gb_s * 1e6)
+    """It is right, and takes three times as long as its bytes and FLOPs need."""
+    time_ms = 3 * max(needed_ms(first.task, first.device, first.precision))
     timing = Timing(
         candidate_ms=time_ms, baseline_ms=1.5 * time_ms, speedup=1.5, speedup_interval=Interval(low=1.48, high=1.52),
         rounds=20, threads=first.device.threads, converged=True,
     )  # fmt: skip
     return Verdict(
         status="passed", candidate=kernel.digest, task=first.task.digest, seed=1, tier="none", build=_BUILT,
-        correctness=Correctness(trials=()), timing=timing,
+        correctness=Correctness(trials=()), timing=timing, precision=first.precision,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, get_args, get_origin
@@ -100,6 +101,13 @@ def _meaning(field: FieldInfo) -> str:
     return ". ".join(text for text in (field.title, field.description) if text)
 
 
+def _beside(name: str, field: FieldInfo) -> str:
+    """What a field means, beside its name: without a title that says no more than the name."""
+    title = re.sub(r"'s?\b", "", field.title or "").lower()
+    repeats = set(re.findall(r"\w+", title)) <= {*name.split("_"), f"{name.split('_')[0]}s"}
+    return field.description if field.description and repeats else _meaning(field)
+
+
 def _set(given: Given) -> dict[str, Any]:
     """What `--set` says."""
     said: dict[str, Any] = {}
@@ -141,8 +149,9 @@ def markdown() -> str:
     lines = ["# Settings", "", _ABOUT, ""]
     for group in Settings.groups():
         lines += [f"## {group.__name__}", "", *_wrapped(group.__doc__ or ""), ""]
-        for name, default, meaning in names(group):
-            lines += _wrapped(f"- `{name}`{f' (`{default}`)' if default else ''}: {meaning}")
+        for name, field in fields(group):
+            default = _default(field)
+            lines += _wrapped(f"- `{name}`{f' (`{default}`)' if default else ''}: {_beside(name, field)}")
         lines.append("")
     return "\n".join(lines[:-1]) + "\n"
 

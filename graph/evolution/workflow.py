@@ -10,9 +10,10 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import Send
 
 from graph.editing import EditableGraph
-from graph.reporter import summed_up
+from graph.reporter import Left, summed_up
 from graph.runs.trust import require_harmless
 from harness.judging.protocol import OpenJudge
+from nodes.agents.final import held
 from nodes.cancelling import cancellable
 from nodes.evolution.ends import ablator, archivist, intake, sanitizer, to_ablate
 from nodes.evolution.proposer import proposer, summarizer
@@ -35,7 +36,11 @@ from tools.judges import open_judge
 def reporter(state: EvolutionState, node_context: NodeContext) -> Update:
     """Time the kept kernels together, and sum the run up. Its depth is the number of its generations."""
     left_open = _those(state, {step.candidate for step in _tests(state) if step.undecided})
-    _, update = summed_up(state, _kept(state), left_open, node_context, depth=state.begun)
+
+    def final() -> Left:
+        return *held(_kept(state), left_open, state, node_context), {}
+
+    _, update = summed_up(state, final, node_context, depth=state.begun)
     gone = update["result"].final.withdrawn
     return {**update, "withdrawn": (*state.withdrawn, *gone)}
 

@@ -230,15 +230,21 @@ def _argument(argument: TensorSpec | ScalarSpec) -> str:
             return "None"
         values = ", ".join(map(_number, (argument.value, *argument.others)))
         return f"Number({_literal(argument.name)}, ({values},))"
-    return _tensor(argument.name, argument.shape, argument.strides, argument.dtype, argument.view)
+    return _tensor(argument.name, argument.shape, argument.strides, argument.dtype, argument.view, argument.pairs)
 
 
 def _tensor(
-    name: str, shape: Sequence[Number], strides: Sequence[Number], dtype: str, view: View | RuledView | None
+    name: str,
+    shape: Sequence[Number],
+    strides: Sequence[Number],
+    dtype: str,
+    view: View | RuledView | None,
+    pairs: bool = False,
 ) -> str:
     within = "" if view is None else (
         f", View({_literal(view.of)}, {_numbers(view.strides)}, {view.offset}, {view.detached})"
     )  # fmt: skip
+    within += ", pairs=True" if pairs else ""
     return f"Tensor({_literal(name)}, {_numbers(shape)}, {_numbers(strides)}, torch.{dtype}{within})"
 
 

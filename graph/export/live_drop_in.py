@@ -64,7 +64,8 @@ def _require_weights(drop_in: Any, module: Any) -> None:
     arguments = drop_in.KERNEL.workloads[0].arguments
     for path, spec in zip(drop_in.KERNEL.parameters, arguments[-len(drop_in.KERNEL.parameters) :], strict=False):
         found = held.get(".".join(path))
-        if found is None or tuple(found.shape) != spec.shape:
+        pairs = (2,) if getattr(spec, "pairs", False) else ()
+        if found is None or (*found.shape, *pairs) != spec.shape:
             raise UserError(
                 f"The kernel was made for a weight {'.'.join(path)} of shape {spec.shape}, which this "
                 f"{type(module).__name__} has not.",

@@ -29,7 +29,7 @@ class TaskCard(Frozen):
     )
     bytes_moved: int = Field(description="inputs, parameters and outputs of the first workload, each once")
     machine: str = Field(description="its measured rates, and which of them bounds the task")
-    compared_on: str = Field(description="the kinds of inputs that a kernel is compared on")
+    compared_on: str = Field(description="what a kernel is compared on, and who calls it")
     exactness: str
     special_values: str
 

@@ -21,13 +21,13 @@ from harness.nouns.candidate import Candidate
 from harness.nouns.errors import UserError
 from harness.nouns.sanitizer_run import SanitizerRun
 from harness.nouns.task import Task
-from harness.nouns.verdict import HeadToHead, Interval, Verdict
+from harness.nouns.verdict import HeadToHead, Interval, Verdict, precision_on
 from harness.profile.render import render
 from harness.wire.entry import stub
 from nodes.history import outcome_against
 from nodes.prompt_words import say_machine, say_operations
 from nodes.state import Best, TaskInput
-from nodes.turn.judged import say_exactness, say_inputs, say_spreading
+from nodes.turn.judged import say_arguments, say_callers, say_exactness, say_inputs, say_spreading, say_tf32
 from tools.library_tool import look_up
 from tools.wording import say_build, say_sanitizers, say_verdict
 
@@ -238,18 +238,20 @@ class Desk:
 
     def _card(self, task: Task) -> answers.TaskCard:
         judge, work = self.judge, task.workloads[0]
-        text = stub(task, judge.device.target)
+        target = judge.device.target
+        text = stub(task, target)
+        varied = (say_arguments(task), say_callers(target), say_tf32(task, target, self._order.precision))
         return answers.TaskCard(
             task=task.digest,
             name=task.name,
-            target=judge.device.target,
+            target=target,
             op_class=task.op_class,
             arguments="\n".join(line[3:].rstrip() for line in text.splitlines() if line.startswith("// ")),
             operations=say_operations(task.program),
             flops=work.flops or None,
             bytes_moved=work.bytes_moved,
-            machine=say_machine(judge.facts(), task),
-            compared_on=say_inputs(task),
+            machine=say_machine(judge.facts(), task, precision_on(target, self._order.precision)),
+            compared_on=" ".join([f"{say_inputs(task)}.", *filter(None, varied)]),
             exactness=say_exactness(task, self._order.tolerance),
             special_values=say_spreading(task),
         )

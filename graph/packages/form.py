@@ -19,6 +19,7 @@ from graph.packages.torch_extension import torch_extension_files
 from graph.runs.folder import RunFolder, machine_error
 from graph.runs.record import RunRecord
 from harness.nouns.errors import UserError
+from harness.nouns.task import TensorSpec
 
 Form = Literal["folder", "kernelbench", "robust-kbench", "hf-kernels", "torch-extension"]
 Files = Mapping[str, str | bytes]
@@ -50,11 +51,17 @@ def export(record: RunRecord, form: Form, out: Path | None, backward: RunRecord 
         raise UserError(f"{folder} holds a run.", "Name another folder with --out.")
     if form == "folder" and back is None:
         return _folder(record, folder)
-    for each in (forward, back):
-        if each is not None and each.task.signature.state:
+    for each in filter(None, (forward, back)):
+        if each.task.signature.state:
             raise UserError(
                 f"The forward of {each.task.name} writes {each.task.signature.state[0]}, whose new value only a "
                 "drop-in's own folder writes back.",
+                "Export it with --form folder, and without --backward.",
+            )
+        given = each.task.signature.arguments
+        if pairs := [spec.name for spec in given if isinstance(spec, TensorSpec) and spec.pairs]:
+            raise UserError(
+                f"{pairs[0]} of {each.task.name} is complex, which only a drop-in's own folder hands to the kernel.",
                 "Export it with --form folder, and without --backward.",
             )
     files = training_files(forward, back) if form == "folder" and back else _FORMS[form](forward, back)

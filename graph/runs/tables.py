@@ -143,13 +143,11 @@ def preamble(record: SuiteRecord) -> str:
     precision = precision_on("cuda" if record.facts.architecture else "cpu", settings["precision"])
     scaled = "" if record.scale == 1.0 else f", sizes scaled by {record.scale:g}"
     return (
-        f"Kernels by {settings['model']}, at most {settings['max_depth']} optimizations a task{scaled}; every one "
-        "passed the judge before it was timed. Speed-up is eager / kernel at the same precision "
-        f"({precision}), from interleaved runs with cold caches, or by the "
-        "clock of who calls the exported drop-in (back to back, or waiting for each call; on the same inputs, by turns "
-        "with eager) where that gain is smaller by more than 5 %: the quotient of kernel and eager ms. The share of "
-        "the floor is the time that the task's bytes (and FLOPs) need at the device's measured rate, over the kernel's "
-        "time; a kernel that gets by with fewer FLOPs than the reference counts (a triangle) is held against its bytes "
+        f"Kernels by {settings['model']}, at most {settings['max_depth']} optimizations a task{scaled}, all judged. "
+        f"Speed-up is eager / kernel at the same precision ({precision}), from interleaved runs with cold caches, or "
+        "by the caller's clock on the exported drop-in where that gain is smaller by more than 5 %. The share of the "
+        "floor is the time that the task's bytes (and FLOPs) need at the device's measured rate, over the kernel's "
+        "time; a kernel with fewer FLOPs than the reference counts (a triangle) has the floor of its bytes "
         f"alone.{_SHORT if any(map(_graphed, record.rows)) else ''}{tolerated}\n\n"
         f"- Device: {record.facts.device}, {record.facts.peak_gb_s:,.0f} GB/s ({record.facts.source})\n"
         f"- {machine_line(record.machine)}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from scripted_judge import ScriptedJudge
@@ -10,6 +11,7 @@ from test_final import digest, ended, found
 
 from harness.nouns.batches import OTHER_BATCHES, Batches, ServedBatches
 from harness.nouns.candidate import Candidate
+from harness.nouns.contest import Contest
 from harness.nouns.errors import MachineError
 from harness.nouns.task import Task
 from harness.nouns.verdict import Verdict
@@ -35,10 +37,26 @@ class Wide(ScriptedJudge):
 class Slower(Wide):
     """The loops' tests cost the own batch time."""
 
-    def evaluate(self, task: Task, candidate: Candidate, *given: Any, **named: Any) -> Verdict:
-        slow = candidate.source.replace("passed 3x", "passed 2x") if LOOPS in candidate.source else candidate.source
-        verdict = super().evaluate(task, candidate.model_copy(update={"source": slow}), *given, **named)
-        return verdict.model_copy(update={"candidate": candidate.digest})
+    def contest(self, task: Task, candidates: Sequence[Candidate]) -> Contest:
+        slowed = [
+            each.model_copy(update={"source": each.source.replace("passed 3x", "passed 2x")})
+            if LOOPS in each.source
+            else each
+            for each in candidates
+        ]
+        standings = super().contest(task, slowed).standings
+        named = zip(standings, candidates, strict=True)
+        return Contest(standings=tuple(each.model_copy(update={"candidate": own.digest}) for each, own in named))
+
+
+class Failing(Wide):
+    """What has loops fails among timed calls."""
+
+    def contest(self, task: Task, candidates: Sequence[Candidate]) -> Contest:
+        failed = next((each for each in candidates if LOOPS in each.source), None)
+        if failed:
+            return Contest(failed=failed.digest, message="It is wrong between timed calls.")
+        return super().contest(task, candidates)
 
 
 class Late(Wide):
@@ -98,6 +116,21 @@ def test_what_costs_the_own_batch_time_is_not_kept() -> None:
     assert LOOPS not in found(state)
     assert said(state).endswith("alone: its own batch would be slower.")
     assert OTHER_BATCHES not in moves(state)
+
+
+def test_what_fails_among_timed_calls_is_not_kept() -> None:
+    state, _ = ended(RIGHT, FASTER, judge=Failing)
+    assert LOOPS not in found(state)
+    assert said(state).endswith("alone: its loops failed.")
+    final = result_of(state).final
+    assert [each.candidate for each in final.standings] == [digest(RIGHT), digest(FASTER)]
+    assert "withdrawn" in final.note
+
+
+def test_one_final_times_the_kept_kernels_and_what_has_loops() -> None:
+    state, judges = ended(RIGHT, FASTER, judge=Wide)
+    assert [asked for asked, _ in judges.asked].count("contest") == 3, "three kernels, once"
+    assert [each.candidate for each in result_of(state).final.standings][:2] == [digest(RIGHT), digest(FASTER)]
 
 
 def test_nobody_asks_where_the_setting_is_off_time_is_short_or_the_machine_fails() -> None:

@@ -39,10 +39,14 @@ class Gradients:
         workloads: Sequence[Workload],
         parameters: Sequence[Path],
         ties: Sequence[tuple[Path, Path]],
+        pairs: Sequence[int],
         workload_of: Callable[[tuple[Any, ...]], Workload],
     ) -> None:
-        """What the kernel is called with; `workload_of` says which of the workloads some values are."""
-        self._workloads, self._workload_of = tuple(workloads), workload_of
+        """What the kernel is called with; `workload_of` says which of the workloads some values are.
+
+        At the places of `pairs` are pairs of reals that are complex for the reference.
+        """
+        self._workloads, self._workload_of, self._pairs = tuple(workloads), workload_of, frozenset(pairs)
         arguments = self._workloads[0].arguments
         self._tensors = tuple(k for k, each in enumerate(arguments) if isinstance(each, Tensor))
         self._inputs = len(arguments) - len(parameters)
@@ -78,10 +82,11 @@ class Gradients:
 
     def recomputed(self, values: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         """The kernel's outputs as the reference computes them from these inputs and parameters."""
-        weights = {f"model.{'.'.join(path)}": values[place] for path, place in self._places.items()}
+        whole = [torch.view_as_complex(each) if k in self._pairs else each for k, each in enumerate(values)]
+        weights = {f"model.{'.'.join(path)}": whole[place] for path, place in self._places.items()}
         with self._one_call:
             model = self._model(values)
-            given = (values[: self._inputs],)
+            given = (whole[: self._inputs],)
             found: tuple[torch.Tensor, ...] = torch.func.functional_call(
                 model, weights | model.constants(), given, tie_weights=False
             )

@@ -23,7 +23,7 @@ from .library import Library
 from .operators import Work, operator
 from .settings import Held, changed, described
 from .sizes import Sizes
-from .specs import PLAIN, Tensor, Unfit, Workload, empty, fitting, laid_out, misfit
+from .specs import PLAIN, Tensor, Unfit, Workload, empty, fitting, in_pairs, laid_out, misfit
 from .straight import Run, Straight, make_straight, ready, runner
 
 _dispatch_modes = torch._C._len_torch_dispatch_stack
@@ -74,10 +74,11 @@ class Kernel:
         self._entries: dict[int | None, Any] = {}
         arguments = self.workloads[0].arguments
         self._tensors = tuple(k for k, each in enumerate(arguments) if isinstance(each, Tensor))
+        self._pairs = tuple(k for k in self._tensors if arguments[k].pairs)  # type: ignore[union-attr]
         self._known: dict[bool, list[Straight]] = {True: [], False: []}
         self.gradients = gradients
         if gradients is not None:
-            gradients.attach(self.workloads, self.parameters, self.ties, self._workload)
+            gradients.attach(self.workloads, self.parameters, self.ties, self._pairs, self._workload)
         outputs = self.workloads[0].outputs
         self._viewed = frozenset(each.view.of for each in outputs if each.view)
         self._only_views = all(each.view for each in outputs)
@@ -91,6 +92,8 @@ class Kernel:
             if (held is None or not held.stands()) and (unfit := self._unfit_settings(module)):
                 return None, unfit
         values = (*inputs, *[find(module, path) for path in self.parameters])
+        if self._pairs:
+            values = self._paired(values)
         if self.places and (unfit := self._astray(inputs)):
             return None, unfit
         if self._only_views:
@@ -133,7 +136,7 @@ class Kernel:
 
     def viewed(self, module: Any, made: Any, *inputs: Any) -> Any:
         """What the module returns of a call's outputs: those that eager answers with views are the arguments' own."""
-        values = (*inputs, *[find(module, path) for path in self.parameters])
+        values = self._paired((*inputs, *[find(module, path) for path in self.parameters]))
         workload = self._workload(values)
         named = {spec.name: value for spec, value in zip(workload.arguments, values, strict=True) if spec}
         outputs = list(made) if self._only_views or len(workload.outputs) > 1 else [made]
@@ -142,6 +145,10 @@ class Kernel:
             for place, spec in enumerate(workload.outputs)
         ]
         return found[0] if len(found) == 1 else tuple(found)
+
+    def _paired(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """With the pairs of what is complex for the module."""
+        return tuple(in_pairs(value) if k in self._pairs else value for k, value in enumerate(values))
 
     def step(self, module: Any, *inputs: Any) -> tuple[Any, Unfit | None]:
         """`call` of a forward that writes state, which no other thread reads meanwhile: no update is lost."""

@@ -25,13 +25,17 @@ class View(NamedTuple):
 
 
 class Tensor(NamedTuple):
-    """Shape, strides (in elements) and type that the kernel was made for. An output may be a `view` for its caller."""
+    """Shape, strides (in elements) and type that the kernel was made for. An output may be a `view` for its caller.
+
+    An argument of `pairs` is complex for its caller: the kernel has real and imaginary part along the last axis.
+    """
 
     name: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: torch.dtype
     view: View | None = None
+    pairs: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -80,6 +84,8 @@ def misfit(value: Any, spec: Argument, device: str) -> Unfit | None:
 
 
 def _no_tensor_of_its_kind(value: Any, spec: Tensor) -> Unfit | None:
+    if value is None and spec.pairs:
+        return Unfit("dtype", f"{spec.name} is not complex, as the kernel was made for")
     if not isinstance(value, torch.Tensor):
         return Unfit("type", f"{spec.name} is of type {type(value).__name__}; the kernel was made for a tensor")
     if torch.compiler.is_compiling():
@@ -99,6 +105,13 @@ def _other_tensor(value: torch.Tensor, spec: Tensor, device: str) -> Unfit | Non
     if tuple(value.shape) != spec.shape:
         return Unfit("shape", f"{spec.name} has shape {tuple(value.shape)}; the kernel was made for {spec.shape}")
     return None
+
+
+def in_pairs(value: Any) -> Any:
+    """Complex numbers as the kernel takes them, over the same memory; None for what else is given in their place."""
+    if not isinstance(value, torch.Tensor) or not value.is_complex():
+        return None
+    return torch.view_as_real(value.resolve_conj())
 
 
 def empty(spec: Tensor, device: torch.device) -> torch.Tensor:

@@ -29,6 +29,7 @@ def record_in(folder: Path) -> SuiteRecord:
     return SuiteRecord.model_validate_json((folder / "results.json").read_bytes())
 
 
+@pytest.mark.slow
 def test_a_killed_suite_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
     """In the call for its last task's kernel: the first task had ended by then, the second is none."""
     out, suite = tmp_path / "out", suite_of(tmp_path)

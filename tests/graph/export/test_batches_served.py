@@ -92,6 +92,7 @@ def widened(task: Task, batches: Batches) -> str | Decline:
     return SizesRecipe.widened(own.model_copy(update={"others": (other,)}), draft.source)  # type: ignore[union-attr]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "source", [NORM, MLP, ATTENTION, CONVOLUTION, LABELS], ids=["norm", "mlp", "attention", "convolution", "labels"]
 )

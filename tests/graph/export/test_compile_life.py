@@ -21,6 +21,8 @@ from torch.utils.checkpoint import checkpoint
 
 from graph.export.runtime import backend, placing
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def gate(tmp_path_factory: pytest.TempPathFactory) -> Path:

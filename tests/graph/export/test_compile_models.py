@@ -16,6 +16,8 @@ from torch.nn import functional as F
 
 from graph.export.runtime import backend
 
+pytestmark = pytest.mark.slow
+
 STEPS = 50
 SMALL = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 50}
 DECODER = {"num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 32}

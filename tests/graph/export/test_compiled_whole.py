@@ -182,6 +182,7 @@ def in_a_process(folder: Path, cache: Path, *save: str) -> Any:
     return json.loads(ended.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_a_fresh_process_needs_nothing_of_cutegen_and_with_an_artifact_compiles_nothing(
     kernels: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -210,6 +211,7 @@ def test_an_artifact_that_is_damaged_or_another_build_s_is_not_used(
     assert file.accelerate(model, (x,)).kernels.artifact != place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["right", "shifted"])
 def test_the_judge_tries_a_kernel_inside_what_inductor_makes(
     kernels: dict[str, Path], tmp_path: Path, kind: str

@@ -343,6 +343,7 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("compiler", [None, "aot_eager", "inductor"])
 def test_each_workload_has_its_own_model_and_what_that_keeps_aside(tmp_path: Path, compiler: str | None) -> None:
     torch._dynamo.reset()
@@ -380,6 +381,7 @@ class Net(torch.nn.Module):
         return result
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("its_own", [True, False], ids=["module of its own", "module patched"])
 def test_a_live_modules_gradients_are_its_programs(
     tmp_path: Path, its_own: bool, monkeypatch: pytest.MonkeyPatch
@@ -426,6 +428,7 @@ def derivatives(call: Callable[[Any], Any], x: torch.Tensor) -> list[Any]:
     ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("compiler", [None, "aot_eager"])
 def test_function_transforms_go_to_the_reference_compiled_ones_too(pair: Pair, compiler: str | None) -> None:
     pair.ours.kernel_fallback = "reference"
@@ -514,6 +517,7 @@ def get_inputs():
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("source", [GATED, SEVERAL, RECURRENT, PRODUCTS], ids=["gated", "several", "lstm", "products"])
 def test_recomputed_gradients_and_theirs_are_right_in_float64(source: str, tmp_path: Path) -> None:
     """The reference stands in for the kernel, which is float32: backward and double backward are the drop-in's."""

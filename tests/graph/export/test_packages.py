@@ -169,6 +169,7 @@ def test_one_file_holds_all_that_a_kernel_needs(single_file: str) -> None:
         assert torch.equal(torch.compile(model, fullgraph=True)(strange), model(strange))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_file_with_cute_numbers_and_a_mask(tmp_path: Path) -> None:
     (file,) = export(record(MASKED, MASKED_KERNEL), "kernelbench", tmp_path)
@@ -216,6 +217,7 @@ def test_kernelbench_takes_it(
     assert errors == ["Missing __global__ kernel definition"]  # of a processor's
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_plain_pytorch_builds_the_extension(forward: RunRecord, tmp_path: Path) -> None:
     project, site = tmp_path / "project", tmp_path / "site"

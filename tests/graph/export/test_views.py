@@ -75,6 +75,7 @@ BESIDE = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("forward", [*VIEWS.values(), *BESIDE.values()], ids=[*VIEWS, *BESIDE])
 def test_a_view_is_eager_s_own(forward: str, tmp_path: Path) -> None:
     drop_in, model, reference = made(tmp_path, file(forward))

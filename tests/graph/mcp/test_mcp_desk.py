@@ -70,7 +70,7 @@ def test_a_task_is_described_with_what_a_kernel_is_held_to(agent, task):
     assert (card["task"], card["target"], card["op_class"]) == (task, "cpu", "elementwise")
     assert "aten.abs" in card["operations"]
     assert 'output "output"' in card["arguments"]
-    assert "magnitudes" in card["compared_on"]
+    assert "magnitudes" in card["compared_on"] and "160 OpenMP threads" in card["compared_on"]
     assert "TVM_FFI_DLL_EXPORT_TYPED_FUNC" in agent("entry_stub", task=task)
 
 

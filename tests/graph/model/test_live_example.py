@@ -12,6 +12,7 @@ from graph.model.run import ModelRecord
 EXAMPLE = Path(__file__).parents[3] / "examples/live/gated.py"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("brief")
 def test_the_live_module_of_the_readme(tmp_path: Path) -> None:
     assert f"examples/live/{EXAMPLE.name}" in (EXAMPLE.parents[2] / "README.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from bench.gpu_model import GpuResult
 from bench.model import BenchResult, ExampleResult, Limit
 from bench.results_page import measured_on_a_gpu, page, stored
 from bench.run import summed_up
-from bench.tables import measured_on_a_processor, sheets
+from bench.tables import measured_on_a_processor, sheets, telling
 from report_records import full_record
 from suite_records import row, suite_record, timing
 
@@ -84,6 +84,16 @@ def test_limits_are_met_up_to_what_is_allowed() -> None:
         ("help", "0.50 s", "0.5 s", "missed"),
         ("step", "50 ms", "50 ms", "met"),
         ("memory", "250 MB", "250 MB", "missed"),
+    ]
+
+
+def test_what_is_the_same_in_every_row_is_said_once() -> None:
+    rows = [("a", "judge", "2", "", "0.00", "met"), ("b", "judge", "3", "", "0.00", "met")]
+    said, table = telling(("task", "clock", "depth", "note", "cost $", "asked"), rows)
+    assert said == "In every row: clock judge."
+    assert table == "| task | depth | asked |\n| --- | --- | --- |\n| a | 2 | met |\n| b | 3 | met |"
+    assert telling(("task", "clock", "asked"), rows=[("a", "judge", "")]) == [
+        "| task | clock | asked |\n| --- | --- | --- |\n| a | judge |  |"
     ]
 
 

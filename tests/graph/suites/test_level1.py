@@ -82,6 +82,7 @@ def test_the_operations_counted_are_those_of_the_shapes(described: dict[int, Tas
     assert described[19].workloads[0].bytes_moved == 2 * 4 * 4096 * 393216
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 def test_the_playbook_writes_or_declines_each(described: dict[int, Task], target: str) -> None:
     answers = {number: first_draft(problem(task, target)) for number, task in described.items()}
@@ -92,6 +93,7 @@ def test_the_playbook_writes_or_declines_each(described: dict[int, Task], target
         assert declined <= {4}, "its matrix has 2**31 elements"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", [5, 8, 13, 14, 23])
 def test_a_scaled_task_runs_on_real_values(number: int) -> None:
     (task,) = load_suite("level1", ids=str(number), scale=1 / 64)[1]

@@ -257,7 +257,7 @@ def test_the_page_says_how_it_was_measured() -> None:
     gpu = by_default.model_copy(update={"facts": whole.facts.model_copy(update={"architecture": "sm_90a"})})
     assert "at the same precision (default)" in page(gpu)
     assert "scaled" not in text
-    assert "sizes scaled by 0.25;" in page(whole.model_copy(update={"scale": 0.25}))
+    assert ", sizes scaled by 0.25, all judged." in page(whole.model_copy(update={"scale": 0.25}))
     assert "Tolerance" not in text
     tolerant = page(whole.model_copy(update={"settings": whole.settings | {"tolerance": 4.0}}))
     assert "bytes alone. Tolerance 4: errors so many times what PyTorch's own allows passed.\n\n" in tolerant
