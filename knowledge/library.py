@@ -24,7 +24,12 @@ _WORD = re.compile(r"\w+")
 _FILLERS = re.compile(r"an?|and|at|by|do(es)?|for|from|how|in|is|it|of|on|or|the|to|what|when|why|with")
 _FOR_BEGINNERS = ("Order of work", "Order of work on the processor", "The layers of a kernel")
 """Of the guides on writing: for who begins a kernel, and nobody else."""
-_LOOKED_UP = ("Transposition and lane sums by shuffles", "Small inner strides")
+_LOOKED_UP = (
+    "Transposition and lane sums by shuffles",
+    "Small inner strides",
+    "Streaming stores on the processor",
+    "Spilled registers on the processor",
+)
 """Of the guide on writing: too long or too special for a prompt; `look_up` finds it."""
 _OF_TOPICS: dict[str, Topic] = {
     "Products": "products",
@@ -36,6 +41,11 @@ _OF_TOPICS: dict[str, Topic] = {
     "Selection on the processor": "selection",
     "Windows": "windows",
     "Selection": "selection",
+    "Attention": "attention",
+    "Scans on the processor": "scans",
+    "Scans": "scans",
+    "Narrow weights on the processor": "narrow weights",
+    "Narrow weights": "narrow weights",
 }
 """Sections of the guides on writing that a task without such operations does not need."""
 Failure = Literal["build_failed", "refused", "wrong", "crashed", "timed_out", "sanitizer", "memory"]
@@ -122,15 +132,19 @@ def moves(op_class: str, target: TargetName, topics: Collection[Topic]) -> str:
     named = f"optimize_{op_class}"
     if named in guide_names() and op_class != "other":
         return _joined(guide(named))
-    # What has no class of its own mostly streams or reduces: its guide refers to the moves of both.
-    return _joined((*guide("optimize_other"), *guide("optimize_elementwise"), *guide("optimize_reduction")))
+    # What has no class of its own mostly streams or reduces: its guide refers to two kinds of moves.
+    first = "optimize_gemm" if "attention" in topics else "optimize_elementwise"
+    return _joined((*guide("optimize_other"), *guide(first), *guide("optimize_reduction")))
 
 
 def _kinds_of_moves(op_class: str, topics: Collection[Topic]) -> set[str]:
-    """The sections for a kernel on the processor: windows are no rows to be reduced, whatever stands behind them."""
+    """The sections for a kernel on the processor: windows are no rows to be reduced, whatever stands behind them, and
+    attention is no stream."""
     kinds = {op_class} if op_class in _MOVES_OF else {"elementwise", "reduction"}
     if "windows" in topics:
         kinds = {"windows"}
+    elif "attention" in topics:
+        kinds = {"reduction"}
     if "products" in topics:
         kinds.add("gemm")
     return {_MOVES_OF[kind] for kind in kinds}

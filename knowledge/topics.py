@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from typing import Literal
 
 from harness.nouns.aten import of_kinds
-from harness.nouns.task import OpClass, Program, Task, TracedOp
+from harness.nouns.task import OpClass, Program, Task, TensorSpec, TracedOp
 
-Topic = Literal["products", "functions", "erf", "windows", "selection", "attention"]
+Topic = Literal[
+    "products", "functions", "erf", "windows", "selection", "attention", "scans", "narrow weights"
+]  # fmt: skip
 
 _ERF = frozenset(("erf", "erfc", "special_erf", "special_erfc", "gelu"))
 _SOFTMAX = frozenset(("softmax", "_softmax", "_safe_softmax", "log_softmax", "_log_softmax"))
@@ -32,6 +34,7 @@ _OPERATIONS: dict[Topic, frozenset[str]] = {
     "windows": of_kinds("window"),
     "selection": of_kinds("sort"),
     "attention": of_kinds("attention"),
+    "scans": of_kinds("scan"),
 }
 _FEW = 4
 """So many outputs of each group of a convolution, or fewer, are no product worth a tile."""
@@ -47,6 +50,7 @@ _IN_SOURCES: dict[Topic, re.Pattern[str]] = {
     "windows": re.compile(r"\bgroups\s*=|depthwise|pool[123]d\b", re.IGNORECASE),
     "selection": re.compile(r"\b(topk|arg|m)?sort\b|\btopk\b|\bkthvalue\b|\b(nan)?median\b"),
     "attention": re.compile(r"attention", re.IGNORECASE),
+    "scans": re.compile(r"\b(log)?cum(sum|prod|max|min|sumexp)\b"),
 }
 """What tells these topics where a task was not traced."""
 
@@ -57,7 +61,10 @@ def topics_of(task: Task) -> frozenset[Topic]:
         named = (topic for topic, pattern in _IN_SOURCES.items() if pattern.search(task.source))
         return _OF_A_CLASS[task.op_class].union(named)
     found = {topic for op in task.program.ops for topic in _topics(op)}
-    return frozenset(found | ({"attention"} if _attends(task.program) else set()))
+    more: tuple[tuple[Topic, bool], ...] = (
+        ("attention", _attends(task.program)), ("narrow weights", _multiplies_bytes(task, task.program)),
+    )  # fmt: skip
+    return frozenset(found | {topic for topic, there in more if there})
 
 
 def functions_of(program: Program | None) -> Mapping[str, int]:
@@ -100,3 +107,10 @@ def _attends(program: Program) -> bool:
     names = [_name(op) for op in program.ops]
     at = next((place for place, name in enumerate(names) if name in _SOFTMAX), len(names))
     return bool(_PRODUCTS.intersection(names[:at]) and _PRODUCTS.intersection(names[at:]))
+
+
+def _multiplies_bytes(task: Task, program: Program) -> bool:
+    """Whether matrices of bytes, or of pairs of four bits, stand beside a product."""
+    tensors = (spec for spec in (*task.signature.inputs, *task.signature.parameters) if isinstance(spec, TensorSpec))
+    bytes_of = any(spec.dtype in ("int8", "uint8") and len(spec.shape) > 1 for spec in tensors)
+    return bytes_of and not _PRODUCTS.isdisjoint(program.names)

@@ -212,9 +212,12 @@ def _ended(tried: Tried, test: Step) -> Tried:
     return tried.model_copy(update={**end, "kernel": test.candidate or tried.kernel})
 
 
+_TOO_BUSY = "the machine was too busy to tell. The run times it again at its end; do not propose it alone"
+
+
 def _outcome(step: Step) -> str:
     if step.undecided:
-        return f"{say_decision(step)}: the machine was too busy to tell; it is not to be tried again"
+        return f"{say_decision(step)}: {_TOO_BUSY}"
     if step.candidate_speedup is not None:
         return "; ".join(filter(None, [say_decision(step), step.message]))
     return f"failed ({step.status}): {step.message}"

@@ -9,9 +9,11 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
+from harness.judging.roofline_bound import exact_gflop_s, needed_ms, products_of
 from harness.nouns.aten import FREE, of_kinds
 from harness.nouns.device_facts import DeviceFacts
-from harness.nouns.task import Argument, DTypeArg, Program, Ref, Task, TensorSpec, TracedOp, Workload
+from harness.nouns.task import Argument, DTypeArg, Program, Ref, Task, TensorSpec, TracedOp
+from harness.nouns.verdict import Precision
 from knowledge.topics import functions_of
 from nodes.request import Left
 
@@ -68,11 +70,11 @@ def say_sorting(program: Program | None) -> str:
     return ", ".join(sorted(_SORTING & program.names)) if program else ""
 
 
-def say_machine(device: DeviceFacts, task: Task) -> str:
+def say_machine(device: DeviceFacts, task: Task, precision: Precision) -> str:
     """The device's rates, and which of them bounds the task's first workload."""
     rates = _gpu(device) if device.architecture else _processor(device)
     functions = {} if device.architecture else functions_of(task.program)
-    return f"{rates}\n{_bound(device, task.workloads[0], say_sorting(task.program), functions)}"
+    return f"{rates}\n{_bound(device, task, say_sorting(task.program), functions, precision)}"
 
 
 def say_left(left: Left) -> str:
@@ -104,19 +106,30 @@ def _gpu(device: DeviceFacts) -> str:
     )
 
 
-def _bound(device: DeviceFacts, work: Workload, sorting: str, functions: Mapping[str, int]) -> str:
-    moving_ms = work.bytes_moved / (device.peak_gb_s * 1e6)
+def _unit(device: DeviceFacts, task: Task, precision: Precision) -> str:
+    """What multiplies at the rate of the task's products."""
+    products = products_of(task.program, precision)
+    rate = exact_gflop_s(task.signature.dtypes, device, products)
+    if rate == device.peak_gflop_s:
+        return "in float32"
+    if rate == device.half_gflop_s:
+        return "in 16 bits"
+    return "in TF32" if products == 1 else "as three of TF32 each"
+
+
+def _bound(device: DeviceFacts, task: Task, sorting: str, functions: Mapping[str, int], precision: Precision) -> str:
+    work = task.workloads[0]
+    moving_ms, computing_ms = needed_ms(task, device, precision)
     if sorting and not work.flops:
         return (
             f"The bytes alone take {moving_ms:.3g} ms, which no kernel comes below. The comparisons of {sorting} are "
             "not counted: how often each element is looked at decides how near to it one comes."
         )
-    computing_ms = work.flops / (device.peak_gflop_s * 1e6)
     functions_ms = 2 * _OF_A_FUNCTION * sum(functions.values()) / (device.peak_gflop_s * 1e6)
     bound = "memory" if moving_ms >= computing_ms + functions_ms else "arithmetic"
     times = [f"the bytes{'' if work.flops or functions else ' alone'} take {moving_ms:.3g} ms"]
     if work.flops:
-        times.append(f"the counted products {computing_ms:.3g} ms in float32")
+        times.append(f"the counted products {computing_ms:.3g} ms {_unit(device, task, precision)}")
     if functions:
         times.append(f"{_listed(functions)} some {functions_ms:.2g} ms, at {_OF_A_FUNCTION} instructions a vector")
     cheap = sorting or ("" if work.flops else "the other arithmetic" if functions else "the arithmetic")

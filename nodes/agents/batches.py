@@ -21,31 +21,53 @@ VERDICTS = 3
 """So many verdicts it may take: on the kernel at other batches, with loops at its own, and with loops at others."""
 
 
-def widened(best: Best, state: RunState, node_context: NodeContext) -> tuple[tuple[Best, ...], Update]:
-    """The run's result, with its verdict's word on other batches; after it the one that serves them, and what that adds
-    to the run.
+def widened(best: Best, state: RunState, node_context: NodeContext) -> tuple[Best, ...]:
+    """The kernel, its verdict with a word on other batches; after it the one that serves them, where it does not.
 
-    That one is the result for the task's own batch, and the compiler's loops for all others. It is asked for where the
-    result itself is for one batch, and kept where the loops are no slower than PyTorch. The result as it is where the
-    run has no time left to ask.
+    That one has the compiler's loops beside the kernel, which stays what serves the task's own batch. Whether
+    that one costs its own batch time is left to the final. The kernel as it is where the run has no time left to ask.
     """
     settings, task = node_context.settings, require(state.task, "task")
     if not settings.serve_batches or len(task.workloads) > 1:
-        return (best,), {}
+        return (best,)
     if VERDICTS * sum(best.verdict.seconds.values()) >= left_s(state, settings):
-        return (best,), {}
+        return (best,)
     try:
         judge = node_context.judge(state)
         batches = judge.batches(task)
         served = judge.serves(task, best.candidate, batches)
         if served.workloads or batches.traced is None or task.program is None:
-            return (_saying(best, served),), {}
+            return (_saying(best, served),)
         other = _with_loops(best, task, batches, judge, node_context)
         if isinstance(other, Candidate):
-            return _judged(best, other, task, batches, judge, state)
-        return (_saying(best, ServedBatches(own=batches.own, refused=other)),), {}
-    except CutegenError:  # the machine's fault: the best kernel stays what it is
-        return (best,), {}
+            return _judged(best, other, task, batches, judge)
+        return (_saying(best, ServedBatches(own=batches.own, refused=other)),)
+    except CutegenError:  # the machine's fault: the kernel stays what it is
+        return (best,)
+
+
+def alone(best: Best, why: str) -> Best:
+    """A kernel whose verdict has a word on other batches, with `why` it serves none of them."""
+    served = require(best.verdict.served, "served")
+    return _saying(best, ServedBatches(own=served.own, refused=why))
+
+
+def joined(wide: Best, state: RunState) -> Update:
+    """What a kernel that serves other batches adds to a run whose result it is."""
+    verdict = wide.verdict
+    step = Step(
+        depth=state.depth,
+        agent="tester",
+        move=OTHER_BATCHES,
+        candidate=wide.candidate.digest,
+        parent=wide.candidate.parent,
+        status=verdict.status,
+        message=verdict.served.said if verdict.served else "",
+        candidate_speedup=verdict.timing.speedup if verdict.timing else None,
+        speedup=best_speedup(wide),
+        machine_code=verdict.build.machine_code if verdict.build else "",
+    )
+    return {"history": (step,), "candidate": wide.candidate, "verdict": verdict}
 
 
 def _saying(best: Best, served: ServedBatches) -> Best:
@@ -68,35 +90,15 @@ def _with_loops(
     return Candidate(source=text, target=candidate.target, author=candidate.author, parent=candidate.digest)
 
 
-def _judged(
-    best: Best, other: Candidate, task: Task, batches: Batches, judge: KernelJudge, state: RunState
-) -> tuple[tuple[Best, ...], Update]:
+def _judged(best: Best, other: Candidate, task: Task, batches: Batches, judge: KernelJudge) -> tuple[Best, ...]:
     """What came of the kernel with the loops beside it."""
-    verdict = judge.evaluate(task, other, incumbent=best.candidate)
-    met = verdict.timing.head_to_head if verdict.timing else None
-    slower = met is not None and met.interval.high < 1
-    served = judge.serves(task, other, batches) if verdict.passed and not slower else None
-    if served is None:
-        why = "its own batch would be slower" if slower else f"the loops fail ({verdict.check}): {verdict.message}"
-        served = ServedBatches(own=batches.own, refused=why)
+    verdict = judge.evaluate(task, other)
+    if not verdict.passed:
+        why = f"the loops fail ({verdict.check}): {verdict.message}"
+        return (_saying(best, ServedBatches(own=batches.own, refused=why)),)
+    served = judge.serves(task, other, batches)
     if not served.workloads:
-        return (_saying(best, served),), {}
-    step = Step(
-        depth=state.depth,
-        agent="tester",
-        move=OTHER_BATCHES,
-        candidate=other.digest,
-        parent=best.candidate.digest,
-        status=verdict.status,
-        message=served.said,
-        candidate_speedup=verdict.timing.speedup if verdict.timing else None,
-        speedup=best_speedup(best),
-        head_to_head=met,
-        machine_code=verdict.build.machine_code if verdict.build else "",
-    )
-    wider = Best(candidate=other, verdict=verdict.model_copy(update={"served": served}), profile=best.profile)
-    return (_saying(best, ServedBatches(own=batches.own, refused="its sizes are constants")), wider), {
-        "history": (step,),
-        "candidate": other,
-        "verdict": wider.verdict,
-    }
+        return (_saying(best, served),)
+    wide = Best(candidate=other, verdict=verdict, profile=best.profile)
+    own = ServedBatches(own=batches.own, refused="its sizes are constants")
+    return _saying(best, own), _saying(wide, served)

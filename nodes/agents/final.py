@@ -133,12 +133,12 @@ def _result(
 
 
 def _said(result: Best, contest: Contest) -> str:
-    """Why a kernel that was not kept last is the result."""
+    """Why a kernel that did not come last is the result."""
     digest = result.candidate.digest
     met = next((each.timing.head_to_head for each in contest.standings if each.candidate == digest), None)
     if met is None or met.outcome != "faster":
         return ""
     return (
-        f"The kernel {digest} takes the place of {met.incumbent}, which was kept last: timed together at the end it is "
+        f"The kernel {digest} takes the place of {met.incumbent}, which came last: timed together at the end it is "
         f"{met.speedup:.2f}x as fast {met.within}."
     )

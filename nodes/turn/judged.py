@@ -6,9 +6,13 @@ import math
 from collections.abc import Mapping
 
 from harness.judging.roofline_bound import floor_ms
+from harness.nouns.aten import of_kinds
+from harness.nouns.caller import CALLERS
+from harness.nouns.candidate import TargetName
 from harness.nouns.device_facts import DeviceFacts
-from harness.nouns.task import FLOAT8, OpClass, Task
-from harness.nouns.verdict import Verdict
+from harness.nouns.devices import on_gpu
+from harness.nouns.task import FLOAT8, WHOLE, OpClass, Task, TensorSpec
+from harness.nouns.verdict import Precision, Verdict
 from knowledge.topics import functions_of
 from nodes.prompt_words import say_sorting
 
@@ -21,12 +25,13 @@ INPUTS: Mapping[str, str] = {
     "offset 1000": "around {offset:g}",
     "offset -100": "around {tenth:g}",
     "outliers": "outliers 200 times as far out",
-    "masked": "runs of -infinity, though no line of nothing else",
+    "masked": "runs of -infinity, whole lines too",
     "large": "one magnitude up to 1e{decades}",
     "small": "1e-5 among zeros and denormals",
     "subnormal": "denormals among zeros",
     "nothing": "zeros throughout",
-    "single NaN": "ordinary numbers with up to three NaN in one line",
+    "shared": "one tensor, or equal rows, for several inputs",
+    "single special": "ordinary numbers with up to three {single} in one line",
     "near one": "factors of either sign near 1",
     "special": "ordinary numbers with a few {special} at random places",
 }
@@ -34,21 +39,31 @@ INPUTS: Mapping[str, str] = {
 
 FAMILIES: Mapping[OpClass, frozenset[str]] = {
     "elementwise": frozenset(INPUTS)
-    - {"near one", "single NaN", "negative", "offset 1000", "offset -100", "outliers", "masked", "nothing"},
-    "reduction": frozenset(INPUTS) - {"near one", "single NaN"},
-    "gemm": frozenset(INPUTS) - {"near one", "single NaN", "subnormal", "negative", "offset -100", "masked"},
+    - {"near one", "negative", "offset 1000", "offset -100", "outliers", "masked", "nothing"},
+    "reduction": frozenset(INPUTS) - {"near one", "single special"},
+    "gemm": frozenset(INPUTS) - {"near one", "single special", "subnormal", "negative", "offset -100", "masked"},
     "other": frozenset(INPUTS) - {"near one", "subnormal"},
 }
 OF_PRODUCTS = frozenset({"given", "near one", "special", "stirred"})
 """Where many numbers are multiplied, of whichever class."""
 
 SPECIAL: Mapping[OpClass, str] = {
-    "elementwise": "NaN, infinities, -0.0, denormals and largest numbers",
+    "elementwise": "NaN, infinities, -0.0, denormals, halves and largest numbers",
     "reduction": "NaN, infinities, -0.0 and denormals",
     "gemm": "NaN, infinities, -0.0 and denormals",
     "other": "-0.0 and denormals, and one whole line of NaN,",
 }
 _SPECIAL_OF_PRODUCTS = "NaN, infinities and -0.0"
+
+_INTEGERS = (
+    "Integers vary as far as the module takes it: places of a table in any order and repeated, "
+    "constants moved, lengths from 0 on, 8 and 16 bits in full."
+)
+_TRAINED = "Parameters are as trained: the file's zeros, ones and symmetry are gone."
+_TF32: Mapping[Precision, str] = {
+    "ieee": "off", "default": "on in convolutions, as far as cuDNN uses it, and off in products", "tf32": "on for both",
+}  # fmt: skip
+_PRODUCTS = of_kinds("product", "convolution", "attention", "recurrence")
 
 _DECADES = 0.79
 _RANGES = {
@@ -74,14 +89,61 @@ def say_inputs(task: Task) -> str:
     families = OF_PRODUCTS if facts.multiplies else FAMILIES[task.op_class]
     if task.op_class == "reduction" and not facts.adds:
         families -= {"subnormal"}
-    if not facts.windows:
-        families -= {"single NaN"}
+    if not facts.hands_on:
+        families -= {"single special"}
     if task.direction != "forward":
-        families -= {"nothing"}
+        families -= {"nothing", "shared"}
+    if not _has_alike(task):
+        families -= {"shared"}
     special = _SPECIAL_OF_PRODUCTS if facts.multiplies else SPECIAL[task.op_class]
+    single = "NaN or infinities" if task.op_class == "elementwise" else "NaN"
     decades, offset = reach_of(task)
     said = (words for family, words in INPUTS.items() if family in families)
-    return "; ".join(said).format(decades=decades, offset=offset, tenth=-offset / 10, special=special)
+    return "; ".join(said).format(decades=decades, offset=offset, tenth=-offset / 10, special=special, single=single)
+
+
+def say_arguments(task: Task) -> str:
+    """How integers, masks and parameters vary, and sizes, in sentences; empty for a task that has floats as inputs."""
+    signature = task.signature
+    tensors = [spec for spec in (*signature.inputs, *signature.parameters) if isinstance(spec, TensorSpec)]
+    said = []
+    if any(spec.dtype in WHOLE and spec.dtype != "bool" for spec in tensors):
+        said.append(_INTEGERS)
+    if any(spec.dtype == "bool" for spec in tensors):
+        said.append("Flags are flipped, moved, cut elsewhere, all set or none.")
+    if any(spec.dtype not in WHOLE for spec in signature.parameters):
+        said.append(_TRAINED)
+    if len(task.workloads) > 1:
+        said.append("Other sizes are tried, too: 1, between the workloads', and up to 8 times the largest.")
+    return " ".join(said)
+
+
+def say_callers(target: TargetName) -> str:
+    """Who calls a kernel, in a sentence: `harness/nouns/caller.py`."""
+    if on_gpu(target):
+        return "It is called from other threads and on other streams, too."
+    most, stack = (max(getattr(each, name) for each in CALLERS) for name in ("threads", "stack_kib"))
+    return (
+        f"It is called with 1 to {most} OpenMP threads, from two threads at once, and from one with a stack of {stack} "
+        "KiB."
+    )
+
+
+def say_tf32(task: Task, target: TargetName, precision: Precision) -> str:
+    """Where PyTorch rounds to TF32, in a sentence; empty where nothing is multiplied so, as on a processor."""
+    if not on_gpu(target) or not _multiplies(task):
+        return ""
+    return f"TF32 is {_TF32[precision]}."
+
+
+def _multiplies(task: Task) -> bool:
+    return task.program is None or bool(_PRODUCTS & task.program.names)
+
+
+def _has_alike(task: Task) -> bool:
+    """Whether two inputs have rows of one shape and type."""
+    tensors = [spec for spec in task.signature.inputs if isinstance(spec, TensorSpec) and spec.shape]
+    return len({(spec.dtype, spec.shape[1:], spec.strides) for spec in tensors}) < len(tensors)
 
 
 def reach_of(task: Task) -> tuple[int, float]:

@@ -22,7 +22,15 @@ from nodes.history import failed_elsewhere, led_to, optimizations, over_the_firs
 from nodes.models.prompt_cache import STEADY
 from nodes.prompt_words import fenced, one_line, say_left, say_machine, say_operations, say_uncounted
 from nodes.request import Request, Review, Search
-from nodes.turn.judged import say_exactness, say_inputs, say_share, say_spreading
+from nodes.turn.judged import (
+    say_arguments,
+    say_callers,
+    say_exactness,
+    say_inputs,
+    say_share,
+    say_spreading,
+    say_tf32,
+)  # fmt: skip
 from tools.patch import numbered
 from tools.wording import say_progress, say_verdict
 
@@ -94,14 +102,16 @@ def _facts(request: Request) -> dict[str, Any]:
         "works": request.task.workloads,
         "operations": say_operations(request.task.program),
         "uncounted": say_uncounted(request.task.program),
-        "machine": say_machine(request.device, request.task),
+        "machine": say_machine(request.device, request.task, request.precision),
         "compiled_with": request.compiled_with,
         "inputs": say_inputs(request.task),
+        "arguments": say_arguments(request.task),
+        "callers": say_callers(request.target),
+        "tf32": say_tf32(request.task, request.target, request.precision),
         "spreading": say_spreading(request.task),
         "exactness": say_exactness(request.task, request.tolerance),
         "left": say_left(request.left) if request.left else "",
         "target": request.target,
-        "precision": request.precision,
         "stub": request.stub,
         "max_sweep": request.max_sweep,
         "profile": render(request.profile) if request.profile else "",
@@ -236,8 +246,11 @@ def _chosen(request: Request, *, plain: bool) -> Exemplar | None:
         case "none":
             return None
         case "representative":
-            if not on_gpu(request.target) and "windows" in topics_of(request.task):
+            topics = topics_of(request.task)
+            if "windows" in topics:
                 return None  # none of a class is near; the guide has its loops
+            if on_gpu(request.target) and "attention" in topics:
+                return representative("gemm", request.architecture, plain=True)  # two products in a block
             return representative(request.task.op_class, request.architecture, plain=plain)
         case "retrieved":
             return library.retrieved(request.task.op_class, request.architecture, _words(request))

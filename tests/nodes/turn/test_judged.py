@@ -13,7 +13,8 @@ from run_samples import DEVICE, kernel, passed, task, wrong
 from harness.checks import errors
 from harness.checks.distributions import specials
 from harness.checks.families import MULTIPLIED, PLANS, Reach
-from harness.nouns.task import OpClass, Program, Task, TracedOp
+from harness.nouns.caller import callers
+from harness.nouns.task import DType, OpClass, Program, Task, TensorSpec, TracedOp
 from harness.tasks.describing import describe_task
 from nodes.turn import judged
 
@@ -46,8 +47,55 @@ def test_the_families_that_are_told_are_those_that_are_drawn(op_class: OpClass) 
     said = judged.say_inputs(task(op_class))
     assert ("runs of -infinity" in said) == ("masked" in PLANS[op_class])
     assert ("outliers" in said) == ("outliers" in PLANS[op_class])
-    assert "up to three NaN" not in said
+    assert ("up to three NaN" in said) == (op_class == "elementwise")
     assert "factors of either sign" not in said and "factors of either sign" in judged.say_inputs(reducing_by())
+
+
+def with_arguments(inputs: tuple[DType, ...] = ("float32",), parameters: tuple[DType, ...] = ()) -> Task:
+    """The sample task with inputs and parameters of these types."""
+    [work] = task().workloads
+    [x] = work.signature.inputs
+    assert isinstance(x, TensorSpec)
+    made = {
+        name: tuple(x.model_copy(update={"name": f"{name}{at}", "dtype": dtype}) for at, dtype in enumerate(dtypes))
+        for name, dtypes in (("inputs", inputs), ("parameters", parameters))
+    }
+    signature = work.signature.model_copy(update=made)
+    return task().model_copy(update={"workloads": (work.model_copy(update={"signature": signature}),)})
+
+
+def test_how_integers_flags_parameters_and_sizes_vary_is_told_where_there_are_some() -> None:
+    assert judged.say_arguments(with_arguments()) == ""
+    for dtypes, said in (
+        ("int64", "places of a table"),
+        ("uint8", "8 and 16 bits in full"),
+        ("bool", "all set or none"),
+    ):
+        told = judged.say_arguments(with_arguments(("float32", dtypes)))
+        assert said in told and ("Integers" in told) == (dtypes != "bool") and "Parameters" not in told
+    assert judged.say_arguments(with_arguments(parameters=("float32",))).startswith("Parameters are as trained")
+    assert "Parameters" not in judged.say_arguments(with_arguments(parameters=("uint8",)))
+    [work] = task().workloads
+    several = task().model_copy(update={"workloads": (work, work.model_copy(update={"name": "wide"}))})
+    assert (
+        judged.say_arguments(several)
+        == "Other sizes are tried, too: 1, between the workloads', and up to 8 times the largest."
+    )
+
+
+def test_the_callers_that_are_told_are_those_that_call() -> None:
+    told = judged.say_callers("cpu")
+    assert f"1 to {max(each.threads for each in callers('cpu'))} OpenMP threads" in told
+    assert f"{max(each.stack_kib for each in callers('cpu'))} KiB" in told
+    assert ("two threads at once" in told) == any(each.together for each in callers("cpu"))
+    assert not any(each.together for each in callers("cuda")) and "other streams" in judged.say_callers("cuda")
+
+
+def test_tf32_is_told_on_a_gpu_of_what_multiplies() -> None:
+    assert judged.say_tf32(task(), "cuda", "tf32") == "TF32 is on for both."
+    assert judged.say_tf32(reducing_by("mm.default"), "cuda", "ieee") == "TF32 is off."
+    assert judged.say_tf32(reducing_by("sum.dim_IntList"), "cuda", "default") == ""
+    assert judged.say_tf32(reducing_by("mm.default"), "cpu", "ieee") == ""
 
 
 @pytest.mark.parametrize(("operation", "told"), [("sum.dim_IntList", True), ("std.correction", False)])
@@ -55,9 +103,10 @@ def test_denormals_are_told_of_those_reductions_that_are_held_to_them(operation:
     assert ("denormals among zeros; " in judged.say_inputs(reducing_by(operation))) == told
 
 
-def test_single_nan_are_told_of_maxima_of_windows() -> None:
-    windows = reducing_by("max_pool2d.default").model_copy(update={"op_class": "other"})
-    assert "up to three NaN" in judged.say_inputs(windows)
+@pytest.mark.parametrize("operation", ["max_pool2d.default", "sort.default"])
+def test_single_nan_are_told_of_what_has_them_tried(operation: str) -> None:
+    asked = reducing_by(operation).model_copy(update={"op_class": "other"})
+    assert "up to three NaN in" in judged.say_inputs(asked)
 
 
 @pytest.mark.parametrize("op_class", CLASSES)

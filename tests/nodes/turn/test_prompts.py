@@ -310,6 +310,21 @@ def test_windows_are_shown_no_softmax_and_no_moves_of_reductions() -> None:
     assert "A finished kernel" in whole("generator", task=task("reduction"))
 
 
+def test_on_a_gpu_windows_are_shown_no_norm_and_attention_a_product() -> None:
+    hopper = DEVICE.model_copy(update={"architecture": "sm_90a"})
+    facts: dict[str, Any] = {"target": "cuda", "device": hopper}
+    windows, attention = (
+        task(op_class).model_copy(update={"source": source})
+        for op_class, source in (("reduction", "avg_pool2d"), ("other", "MultiheadAttention"))
+    )
+    assert "A finished kernel" not in whole("generator", task=windows, **facts)
+    text = whole("generator", task=attention, **facts)
+    assert load("gemm_simt").shown.rstrip() in text and "## Attention\n" in text
+    moves = whole("optimizer", task=attention, candidate=K, verdict=passed(K, 1.5), **facts)
+    assert "A finished kernel" not in moves, "the generator was shown it"
+    assert "# Moves for matrix products" in moves and "# Moves for elementwise" not in moves
+
+
 def test_what_bounds_the_task_follows_from_the_machine_s_rates() -> None:
     assert "memory bounds the task" in question("generator", task=_work(flops=0))
     assert "memory bounds it" in question("generator", task=_work(flops=16))
@@ -318,6 +333,43 @@ def test_what_bounds_the_task_follows_from_the_machine_s_rates() -> None:
     text = question("generator", target="cuda", device=DEVICE.model_copy(update=facts))
     assert "0.1 TFLOP/s in float32; tensor cores 535 in TF32" in text
     assert "132 multiprocessors with 227 KiB of shared memory a block" in text
+
+
+@pytest.mark.parametrize(
+    ("dtype", "precision", "said", "bound"),
+    [
+        ("float32", "ieee", "0.0012 ms as three of TF32 each", "memory"),
+        ("float32", "tf32", "0.0004 ms in TF32", "memory"),
+        ("bfloat16", "default", "0.0002 ms in 16 bits", "memory"),
+        ("float64", "ieee", "0.002 ms in float32", "arithmetic"),
+    ],
+)
+def test_products_are_counted_at_the_rate_of_a_gpu_s_tensor_cores(
+    dtype: str, precision: str, said: str, bound: str
+) -> None:
+    """As in the floor that the optimizer is told: in float32 they would take 0.002 ms, longer than the bytes."""
+    facts = {
+        "architecture": "sm_90a",
+        "peak_gb_s": 1000.0,
+        "peak_gflop_s": 1e5,
+        "tf32_gflop_s": 5e5,
+        "half_gflop_s": 1e6,
+    }
+    [x] = task().signature.outputs
+    outputs = (x.model_copy(update={"dtype": dtype}),)
+    signature = task().signature.model_copy(update={"inputs": outputs, "outputs": outputs})
+    work = _work(2 * 10**8).workloads[0].model_copy(update={"bytes_moved": 15 * 10**5, "signature": signature})
+    asked: dict[str, Any] = {
+        "target": "cuda",
+        "precision": precision,
+        "device": DEVICE.model_copy(update=facts),
+        "task": task().model_copy(update={"workloads": (work,)}),
+        "candidate": K,
+        "verdict": passed(K, 1.5),
+    }
+    text = question("optimizer", **asked)
+    assert f"The bytes take 0.0015 ms and the counted products {said}: {bound} bounds it." in text
+    assert f"The task's floor here is {'0.0015' if bound == 'memory' else '0.002'} ms" in text
 
 
 @pytest.mark.parametrize(
