@@ -1,8 +1,9 @@
 """The second half of docs/agents.md: each agent's question and the answer it got, from a recorded conversation.
 
-A table has the tokens of each section, in the order in which they are sent. Of rules and guides, which `cutegen
-prompts` prints, the question shows the titles. A section that is shown before is not repeated, and a kernel with line
-numbers is cut.
+A table has the tokens of each section, in the order in which they are sent; sections of the guides share a row. Of
+rules and guides, which `cutegen prompts` prints, of instructions that stand in a template, of sources, and of the
+diagnosis, which is an answer, the question shows the titles. What was shown before is left out, and long code blocks
+and long lines are cut.
 
 `python -m bench.agents_page` writes it; a test fails where the page is older than the recording.
 """
@@ -25,10 +26,12 @@ PAGE = ROOT / "docs" / "agents.md"
 CONVERSATION = ROOT / "examples" / "recorded" / "gated_tanh" / "conversation.jsonl"
 MARK = "<!-- Below this line the page is written by `python -m bench.agents_page`. -->\n"
 
-KERNEL_LINES = 16
+BLOCK_LINES, LINE = 6, 120
+GUIDES = "Guides and a finished kernel"
 _GUIDES = {part.title for name in guide_names() for part in guide(name)} | {
     "A finished kernel, of this class or near it"
 }
+_TEMPLATES = ("Before you write", "Your answer", "How to choose")
 
 
 def with_prompts(page: str, exchanges: tuple[Exchange, ...]) -> str:
@@ -50,7 +53,7 @@ def _blocks(exchanges: tuple[Exchange, ...]) -> Iterator[str]:
         yield f"### The {role}"
         yield _folded("The question", "".join(sections), _without(shown, sections))
         shown.update(sections)
-        yield _folded("The answer", said.answer, said.answer)
+        yield _folded("The answer", said.answer, _cut(said.answer))
 
 
 def _prompt(said: Exchange) -> list[str]:
@@ -66,9 +69,15 @@ def _table(prompts: dict[str, list[str]]) -> str:
     lines += [f"| {_title(part)} | {' | '.join([_tokens(part)] * len(prompts))} |" for part in every[0][:common]]
     shared = f"{estimated_tokens(''.join(every[0][:common])):,}"
     lines.append(f"| **the same for all of them** | {' | '.join([f'**{shared}**'] * len(prompts))} |")
-    own = {role: {_title(part): _tokens(part) for part in parts[common:]} for role, parts in prompts.items()}
+    own: dict[str, dict[str, str]] = {}
+    for role, parts in prompts.items():
+        own[role] = {}
+        for part in parts[common:]:
+            row = GUIDES if _title(part) in _GUIDES else _title(part)
+            own[role][row] = own[role].get(row, "") + part
     for title in dict.fromkeys(title for titles in own.values() for title in titles):
-        lines.append(f"| {title} | {' | '.join(titles.get(title, '') for titles in own.values())} |")
+        cells = (_tokens(titles[title]) if title in titles else "" for titles in own.values())
+        lines.append(f"| {title} | {' | '.join(cells)} |")
     totals = (f"**{estimated_tokens(''.join(parts)):,}**" for parts in every)
     return "\n".join([*lines, f"| **all** | {' | '.join(totals)} |"])
 
@@ -78,24 +87,31 @@ def _tokens(section: str) -> str:
 
 
 def _without(shown: set[str], sections: list[str]) -> str:
-    return "".join(_line(each, "as above") if each in shown else _shown(each) for each in sections)
+    return "".join(_shown(each) for each in sections if each not in shown)
 
 
 def _shown(section: str) -> str:
-    return _line(section, "from the guides") if _title(section) in _GUIDES else _cut(section)
+    heading, title = section.partition("\n")[0], _title(section)
+    if title in _GUIDES:
+        return f"{heading} (from the guides)\n\n"
+    if title in _TEMPLATES:
+        return f"{heading} (from the template)\n\n"
+    if title.endswith("with line numbers") or title == "The diagnosis":
+        return f"{heading} (in full)\n\n"
+    return _cut(section)
 
 
-def _line(section: str, where: str) -> str:
-    return f"{section.partition(chr(10))[0]} ({where})\n\n"
+def _cut(text: str) -> str:
+    """The text with the first lines of each code block, and the beginning of each line."""
 
+    def beginning(block: re.Match[str]) -> str:
+        lines = block[3].splitlines(keepends=True)
+        left = len(lines) - BLOCK_LINES
+        kept = f"{''.join(lines[:BLOCK_LINES])}({left} more lines)\n" if left > 1 else block[3]
+        return f"{block[1]}{kept}{block[2]}"
 
-def _cut(section: str) -> str:
-    """The first lines of a numbered kernel, any other section whole."""
-    lines = section.splitlines()
-    if not _title(section).endswith("with line numbers") or len(lines) <= KERNEL_LINES:
-        return section
-    end = max(index for index, line in enumerate(lines) if line.startswith("```"))
-    return "\n".join((*lines[:KERNEL_LINES], f"({end - KERNEL_LINES} more lines)", lines[end], "", ""))
+    short = re.sub(r"^((`{3,})\w*\n)(.*?)^\2$", beginning, text, flags=re.S | re.M)
+    return re.sub(rf"^(.{{{LINE - 4}}}).{{5,}}$", r"\1 ...", short, flags=re.M)
 
 
 def _sections(content: str) -> list[str]:

@@ -166,7 +166,7 @@ def opponents(
         timeout_s = check(bench, stage.job, trials)
         bench.device.before_timing()
         memory, link = bench.memory.beside(), RunnerLink(line.detach(), runner.pid)
-        link.share(memory, bench.numbers)
+        link.share(memory, bench.arguments.numbers)
         link.load(str(theirs))
         incumbent = Incumbent(other.digest, Kernel(link, memory))
         fill_for_timing(bench)

@@ -114,11 +114,11 @@ def measured(judge: LocalJudge, kernel: Honest, seeds: range, *, amid: bool = Fa
         margins.refused = refusal.message if refusal else build.diagnostics[0].message
         return margins
     with _near_misses() as near, _bench(task, library, seeds[0]) as bench:
-        bench.settle(seeds[0])
+        bench.arguments.settle(seeds[0])
         choose_weights(bench, seeds[0])
         choose_structure(bench, seeds[0])
         choose_manner(bench, seeds[0])
-        bench.fill = partial(bench.fill, amid=amid)  # type: ignore[method-assign]
+        bench.arguments.fill = partial(bench.arguments.fill, amid=amid)  # type: ignore[method-assign]
         for seed in seeds:
             plan = plan_trials(seed, bench.facts.op_class, multiplies=bench.facts.multiplies, without=not_asked(bench))
             for position, (distribution, trial_seed) in enumerate(plan):

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from bench.gpu_model import GpuResult
 from bench.model import BenchResult
-from bench.tables import measured_on_a_processor
+from bench.tables import measured_on_a_processor, telling
 from graph.pages.ablation_page import figure
 from graph.runs.ablation import Ablation
 from graph.runs.suite_record import Row, SuiteRecord, figures
@@ -36,6 +36,8 @@ ASKED: dict[int, float] = {
 """The speed-up over eager that each task of level1 is to reach on an H200."""
 
 
+LEFT_OUT = ("status", "eager ms", "by other clocks", "run s")
+"""Columns of a suite that the page does without; where there is no speed-up, the status takes its place."""
 VERDICT_S = 12.0
 
 
@@ -44,8 +46,7 @@ def page(processor: BenchResult, gpu: GpuResult | None) -> str:
     parts = [
         "# Level 1, and the examples",
         "Written by `python -m bench.results_page` from `suites.json` and `suites-cuda.json`. The playbook wrote every "
-        "kernel, and each passed the judge before it was timed. Speed-up is eager / kernel, from interleaved runs with "
-        "cold caches; losses are listed like wins.",
+        "kernel. Losses are listed like wins.",
     ]
     if gpu is not None:
         parts += measured_on_a_gpu(gpu)
@@ -83,7 +84,7 @@ def measured_on_a_gpu(result: GpuResult) -> list[str]:
         parts += _ablation(ablation)
     if result.profiles:
         parts.append("### What limits three of these kernels")
-        parts.append("The profiler's figures. The findings that an optimizer reads are in `suites-cuda.json`.")
+        parts.append("Each kernel's figures, and the findings that an optimizer reads, are in `suites-cuda.json`.")
     for profile in result.profiles:
         parts += [
             f"{profile.task}, {profile.speedup:.2f}x, last move: {profile.move}",
@@ -106,7 +107,12 @@ def measured_on_a_gpu(result: GpuResult) -> list[str]:
 def _suite(record: SuiteRecord) -> list[str]:
     sheet = rows_sheet("", record.rows)
     asked = [_asked(row) for row in record.rows]
-    rows = [(*cells, wanted) for cells, wanted in zip(sheet.rows, asked, strict=True)]
+    shown = [place for place, name in enumerate(HEAD) if name not in LEFT_OUT]
+    status, speedup = HEAD.index("status"), HEAD.index("speed-up")
+    rows = [
+        (*(cells[place] or (cells[status] if place == speedup else "") for place in shown), wanted)
+        for cells, wanted in zip(sheet.rows, asked, strict=True)
+    ]
     sums = figures_sheet(
         [
             ("all", record.figures),
@@ -118,22 +124,15 @@ def _suite(record: SuiteRecord) -> list[str]:
     return [
         f"### {record.name}",
         preamble(record),
-        markdown(*_telling((*HEAD, "asked"), rows)),
-        markdown(sums.head, sums.rows),
+        *telling((*(HEAD[place] for place in shown), "asked"), rows),
+        *telling(sums.head, [*sums.rows]),
         "Published for those 26 on an RTX 4090, with a language model: a geometric mean of 1.08x.",
     ]
 
 
 def _figures(profile: str) -> str:
-    """A profile without its numbered findings."""
-    return re.split(r"^1\. ", profile, maxsplit=1, flags=re.M)[0].rstrip()
-
-
-def _telling(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The table without columns that are empty or zero in every row, but for the last."""
-    telling = {place for row in rows for place, cell in enumerate(row) if cell not in ("", "0.00")}
-    kept = sorted(telling | {len(head) - 1})
-    return tuple(head[place] for place in kept), [tuple(row[place] for place in kept) for row in rows]
+    """A profile's roofs, without each kernel's figures and the numbered findings."""
+    return re.split(r"^(?:kernel |1\. )", profile, maxsplit=1, flags=re.M)[0].rstrip()
 
 
 def _asked(row: Row) -> str:

@@ -49,6 +49,28 @@ def sheets(result: BenchResult) -> tuple[Sheet, ...]:
     )
 
 
+def _without(sheet: Sheet) -> list[str]:
+    """A table of the page, without the columns that only the terminal needs."""
+    shown = [place for place, name in enumerate(sheet.head) if name not in ("by the judge", "judged", "run")]
+    return telling(tuple(sheet.head[place] for place in shown), [tuple(row[p] for p in shown) for row in sheet.rows])
+
+
+def telling(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    """A table of the columns that tell its rows apart, below a sentence with what is the same in all of them.
+
+    Empty and zero cells are no news; the last column always stays.
+    """
+    same = [place for place in range(len(head) - 1) if len({row[place] for row in rows}) == 1 and len(rows) > 1]
+    kept = [
+        place
+        for place in range(len(head))
+        if place not in same and (place == len(head) - 1 or {row[place] for row in rows} - {"", "0.00"})
+    ]
+    shared = [f"{head[place]} {rows[0][place]}" for place in same if rows[0][place] not in ("", "0.00")]
+    table = markdown([head[place] for place in kept], [[row[place] for place in kept] for row in rows])
+    return [*([f"In every row: {', '.join(shared)}."] if shared else []), table]
+
+
 def _seconds(phases: dict[str, float]) -> tuple[tuple[str, ...], ...]:
     return tuple((name, f"{seconds:.2f}") for name, seconds in phases.items())
 
@@ -70,7 +92,7 @@ def measured_on_a_processor(result: BenchResult) -> list[str]:
             "The machine was busy with other work while this was measured: times are too long, and speed-ups off."
         )
     for sheet in sheets(result):
-        parts += [f"### {sheet.title}", markdown(sheet.head, sheet.rows)]
+        parts += [f"### {sheet.title}", *_without(sheet)]
     parts.append(_means(result.examples))
     reasons: dict[str, list[str]] = {}
     for example in result.examples:

@@ -10,7 +10,6 @@ from bench.model import BenchResult, Limit
 from bench.run import help_seconds, measure, peak_memory_mb, summed_up
 from bench.tables import measured_on_a_processor, sheets
 from graph.runs.machine import this_machine
-from graph.runs.tables import drawn
 from harness.nouns.errors import UserError
 
 
@@ -47,40 +46,10 @@ def test_an_example_issummed_up_from_its_record() -> None:
     assert summed.wanted == 1.8
 
 
-def test_the_page_lists_wins_and_losses_alike() -> None:
-    text = page(result())
-    rows = {line.split("|")[1].strip(): line for line in text.splitlines() if line.startswith("| ")}
-    assert "1.93x" in rows["softsign"]
-    assert "1.8x met" in rows["softsign"]
-    assert "20x missed" in rows["diag_matmul"]
-    assert "no kernel" in rows["gelu"]
-    assert "| 4.00x |" in rows["diag_matmul"] and "4.00x" not in rows["softsign"]
-    assert "Geometric means of the examples: 1.93x over eager (2), 4.00x over torch.compile (1)." in text
-    assert rows["a verdict"].endswith("| met |")
-    assert rows["memory"].endswith("| missed |")
-    assert this_machine().cpu in text
-
-
 def test_a_gpu_adds_a_table() -> None:
     with_gpu = result().model_copy(update={"cuda_phases": {"build": 7.5, "in all": 9.25}})
     assert len(sheets(with_gpu)) == len(sheets(result())) + 1
     assert "| in all | 9.25 |" in page(with_gpu)
-
-
-def test_a_busy_machine_is_admitted() -> None:
-    assert "busy" not in page(result())
-    assert "busy" in page(result().model_copy(update={"load": 4.0}))
-
-
-def test_every_row_is_as_long_as_its_head(capsys: pytest.CaptureFixture[str]) -> None:
-    for sheet in sheets(result()):
-        assert {len(row) for row in sheet.rows} == {len(sheet.head)}
-        Console(width=200).print(drawn(sheet))
-    assert "last move kept" in capsys.readouterr().out
-
-
-def test_the_result_survives_its_file() -> None:
-    assert BenchResult.model_validate_json(result().model_dump_json()) == result()
 
 
 def test_its_own_measurements_are_plausible() -> None:

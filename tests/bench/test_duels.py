@@ -36,6 +36,7 @@ def test_neighbours_share_the_cores_until_the_end():
             os.kill(pid, 0)
 
 
+@pytest.mark.slow
 def test_a_duel_is_fought_by_the_judge_and_kept(tmp_path: Path):
     app = typer.Typer()
     app.command()(main)

@@ -31,6 +31,7 @@ def test_there_are_many_kernels_for_many_tasks():
     assert len({kernel.task for kernel in corpus()}) >= 120
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SAMPLE)
 def test_an_honest_kernel_is_right_in_each_trial(judge, name):
     margins = measured(judge, KERNELS[name], range(1, 3))

@@ -64,10 +64,11 @@ def test_any_two_questions_of_a_recorded_run_begin_alike(name: str) -> None:
         for said in exchanges
     }
     (_, whole), *repairer = sorted(beginnings)
-    assert estimated_tokens(whole) >= 3_400
+    assert estimated_tokens(whole) >= 3_500
     assert all(whole.startswith(begun) and estimated_tokens(begun) >= 1_400 for _, begun in repairer)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recorded_conversation_is_had_again(name: str, tmp_path: Path) -> None:
     run = tmp_path / "run"
