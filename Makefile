@@ -4,7 +4,11 @@ PIP_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := graph nodes tools knowledge harness
-INSTALL = $(BIN)/python -m pip install --disable-pip-version-check -q $(PIP_ARGS) -c constraints.txt
+# pip would spend a minute on the bytecode of modules that nobody imports. Whoever imports one first compiles it; what
+# the judge's children import, which write none, is compiled by WARM.
+INSTALL = $(BIN)/python -m pip install --disable-pip-version-check -q --no-compile $(PIP_ARGS) -c constraints.txt
+WARM = $(BIN)/python -c 'import graph.cli.main, harness.trusted.jobs.server, torch._inductor.compile_fx, tvm_ffi'
+export PYTHONDONTWRITEBYTECODE :=
 
 # Files with tests that run by themselves: no others are collected for them.
 ALONE = $(shell grep -rl --include='test_*.py' 'mark\.alone' tests)
@@ -24,17 +28,15 @@ serve: .make/test
 	@$(BIN)/python -m graph.server.port $(HOST) $(PORT)
 	PYTHONPATH=. $(BIN)/langgraph dev --no-browser --no-reload --host $(HOST) --port $(PORT) --n-jobs-per-worker $(JOBS)
 
-# Bytecode is kept wherever tests run: without, every process of theirs compiles Python anew, asserts and all.
-test test-all goldens fuzz: export PYTHONDONTWRITEBYTECODE :=
-
 # Three processes on two cores, for many tests wait: for a compiler, or their turn at the clock. Whoever is done takes over
 # half of what another has left. Then, with nothing beside them, those that assert on measured times. What tests/scheduling.py
 # names waits on real clocks and is run once more where it fails: the end of the output names it and why it failed.
 test: .make/test check
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not alone"
-	$(BIN)/python -m pytest -m alone $(ALONE)
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not alone and not slow"
+	$(BIN)/python -m pytest -m "alone and not slow" $(ALONE)
 
-# The same, and every kernel that is held as golden compiled and compared anew: for another g++, nvcc or torch.
+# The same, what is marked as slow, and every kernel that is held as golden compiled and compared anew: before a release,
+# after a change of the judge, and for another g++, nvcc or torch.
 test-all: .make/test check
 	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not alone" --goldens prove
 	$(BIN)/python -m pytest -m alone $(ALONE)
@@ -73,6 +75,7 @@ format: .make/test
 	  { echo "cutegen needs Python 3.11 or later; name one with: make PYTHON=python3.11 ..." >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) -e .
+	$(WARM)
 	@mkdir -p .make && touch $@
 
 .make/test: .make/run
