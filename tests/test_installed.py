@@ -69,6 +69,7 @@ def test_the_installed_command_does_the_main_job(installed: Path, tmp_path: Path
     }
 
 
+@pytest.mark.slow
 def test_the_public_name_is_there_and_works(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "use.py").write_text(USE)
     done = run(installed, tmp_path, "use.py")
