@@ -185,13 +185,14 @@ def table(counts: dict[str, Count]) -> str:
 def main(
     file: Annotated[Path, typer.Argument(help="Where verdicts are kept, a JSON object a line.")],
     minutes: Annotated[float, typer.Option(help="For how long.")] = 60.0,
-    only: Annotated[str, typer.Option(help="Kernels with this in their name.")] = "",
+    only: Annotated[str, typer.Option(help="Kernels with one of these, separated by commas, in their name.")] = "",
     tabled: Annotated[bool, typer.Option("--table", help="Print what the file says.")] = False,
 ) -> None:
     """Judge, or tell what was judged."""
     if not tabled:
         torch.set_num_threads(1)
-        _judge(file, [subject for subject in subjects() if only in subject.name], time.monotonic() + 60 * minutes)
+        found = [subject for subject in subjects() if any(word in subject.name for word in only.split(","))]
+        _judge(file, found, time.monotonic() + 60 * minutes)
     typer.echo(table(read(file)))
 
 

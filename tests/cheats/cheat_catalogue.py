@@ -11,14 +11,22 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Entry:
-    """One kernel. `checks` are the checks that may catch it, none for an honest twin; `says` is in their message."""
+    """One kernel. `checks` are the checks that may catch it, none for an honest twin; `says` is in their message.
+
+    A cheat has one row, a twin those of all cheats that it looks like.
+    """
 
     path: Path
-    row: int
+    rows: tuple[int, ...]
     task: str
     checks: tuple[str, ...]
     says: str
     gpu: bool
+
+    @property
+    def row(self) -> int:
+        """The first of its rows."""
+        return self.rows[0]
 
     @property
     def keeps(self) -> bool:
@@ -52,7 +60,7 @@ def _read(file: Path) -> Entry:
         raise ValueError(f"{file.name} must say either what catches it or that it passes")
     return Entry(
         path=file,
-        row=int(facts["row"]),
+        rows=tuple(int(row) for row in facts["row"].split(", ")),
         task=facts["task"],
         checks=tuple(facts.get("caught by", "").split("|")) if "caught by" in facts else (),
         says=facts.get("says", ""),

@@ -1,5 +1,5 @@
 // Reads every argument in every call.
-// row: 53
+// row: 53, 50
 // task: quantized
 // passes
 #include <cmath>

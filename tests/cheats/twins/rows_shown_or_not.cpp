@@ -1,5 +1,5 @@
 // Rows of which nothing is shown have a mean, too.
-// row: 52
+// row: 52, 83
 // task: pooled
 // passes
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Larger teams than usual, one within another, and one in passing.
-// row: 77
+// row: 77, 71
 // task: softsign
 // passes
 #include <cmath>
