@@ -69,7 +69,8 @@ def _others(
 def distance(result: torch.Tensor, exact: torch.Tensor) -> float:
     """How far (rms, over the larger rms) a result is from the exact one, by a sample of what is finite in both.
 
-    Where some of it overflowed, zeros may be numbers over an infinity, and say nothing either.
+    Where some of it overflowed, zeros may be numbers over an infinity, and say nothing either. Nor do subnormals: a
+    sigmoid of -100 is zero in float32, since its exponential overflows, and a subnormal in float64.
     """
     if not result.is_floating_point():
         return 0.0
@@ -78,6 +79,7 @@ def distance(result: torch.Tensor, exact: torch.Tensor) -> float:
     finite = torch.isfinite(one) & torch.isfinite(other)
     if not finite.all():
         finite &= (one != 0) | (other == 0)
+    finite &= torch.maximum(one.abs(), other.abs()) >= torch.finfo(result.dtype).smallest_normal
     off = torch.where(finite, one - other, 0.0)
     scale = max(float(torch.linalg.vector_norm(torch.where(finite, each, 0.0))) for each in (one, other))
     return float(torch.linalg.vector_norm(off)) / scale if scale > 0 else 0.0

@@ -57,6 +57,13 @@ def test_what_a_forward_makes_without_a_type_is_exact_too():
     assert torch.equal(found, x.double() * torch.linspace(0, 1, 8, dtype=torch.float64))
 
 
+def test_a_result_that_vanishes_below_the_least_normal_number_is_the_same_function():
+    x = torch.randn(40, 24) - 100
+    _, oracle, (found,) = oracle_and_results("torch.sigmoid(x)", x)  # zero in float32: its exponential overflows
+    assert oracle.absent == ""
+    assert torch.equal(found, torch.sigmoid(x.double()))
+
+
 def test_several_inputs_outputs_and_numbers():
     x, y = torch.randn(ROWS, 256), torch.randn(ROWS, 256)
     _, oracle, found = oracle_and_results("(x * y + 3, x - y)", x, y, arguments="x, y")
