@@ -33,7 +33,7 @@ from tools.wording import say_compiled, say_headline, say_other_clocks
 
 _JUDGED_BEFORE = (
     "This kernel was judged in an earlier go, not now: its verdict is what the folder holds. "
-    "`cutegen verify KERNEL FILE` judges it again."
+    "`cutegen verify {} FILE` judges it again."
 )
 _EARLY: dict[str, int] = {"interrupted": INTERRUPTED, "waiting": WAITING}
 
@@ -41,7 +41,8 @@ _EARLY: dict[str, int] = {"interrupted": INTERRUPTED, "waiting": WAITING}
 class Summary(Frozen):
     """What --json prints. `speedup` and `verdict` are the best kernel's; without one, `verdict` is the last.
 
-    `judged_now` is false where the best kernel was judged in an earlier go: its verdict is what the folder holds.
+    `judged_now` is false where neither a test nor a final of this go ran the best kernel's trials: its verdict is what
+    the folder holds.
     """
 
     schema_version: Literal[1] = 1
@@ -174,7 +175,7 @@ def _note_way_on(folder: RunFolder, kind: Kind, error: BaseException) -> None:
 def _finish(result: RunResult, terminal: Terminal, kind: Kind, *, as_json: bool, compile_baseline: bool) -> int:
     record, console = result.record, terminal.console
     best = record.best.candidate.digest if record.best else None
-    judged_now = best in terminal.judged
+    judged_now = best in terminal.judged or (terminal.reported and record.final.timing(best) is not None)
     if record.outcome == "waiting" and not as_json:
         console.print(Text(_waiting(result, kind, compile_baseline=compile_baseline)), soft_wrap=True)
         return WAITING
@@ -230,7 +231,7 @@ def sentences(result: RunResult, *, judged_before: bool) -> list[str]:
         _headline(record),
         *(say_other_clocks(record.timing) if record.timing else []),
         *filter(None, [record.views, record.served, record.final.note, record.degenerate, record.influence]),
-        *([_JUDGED_BEFORE] if judged_before else []),
+        *([_JUDGED_BEFORE.format(shlex.quote(short(RunFolder(result.folder).kernel)))] if judged_before else []),
         *_over_compile(compared(RunFolder(result.folder), record.best)),
         f"Ended because: {record.stop_reason}",
         *(fell_back.sentence for fell_back in record.usage.fell_back),

@@ -54,6 +54,7 @@ SILENT_S = 30.0
 REDRAWN_S = 0.25
 MOVE_WIDTH = 46
 TOGETHER = "Speed-ups over eager: the kept kernels and eager, timed in the same rounds at the end of the run."
+UNDER_LOAD = " The machine was busy: what a move is worth, the column against the best then says."
 NO_FINAL = Final()
 HEAD = f"{'depth':>5}  {'agent':<9}  {'move':<{MOVE_WIDTH}}  {'seconds':>7}  verdict"
 
@@ -108,8 +109,8 @@ class Calling(Quiet):
 class Terminal:
     """One line a step; below them a terminal or a notebook shows what is being done, and for how long.
 
-    Elsewhere a line says so after every `SILENT_S` without another. `judged` are the digests of the kernels that the
-    judge saw meanwhile.
+    Elsewhere a line says so after every `SILENT_S` without another. `judged` are the digests of the kernels that were
+    tested meanwhile; `reported`: the run came to its end meanwhile, so that a final it has is of now.
     """
 
     def __init__(self, console: Console) -> None:
@@ -120,6 +121,7 @@ class Terminal:
         self._said_s = time.monotonic()
         self._headed = False
         self.judged: set[str | None] = set()
+        self.reported = False
         self._fell_back: set[FellBack] = set()
 
     def __enter__(self) -> Self:
@@ -131,6 +133,7 @@ class Terminal:
     def started(self, agent: str) -> None:
         """Show what is being done, below the lines. Raises `KeyboardInterrupt` where a stop was asked for and lost."""
         raise_if_stopped()
+        self.reported |= agent == "reporter"
         self._doing = _Doing(DOING.get(agent, agent), self._now)
         self._line.show(self._doing)
 
@@ -337,7 +340,9 @@ def line(step: Step) -> Text:
 def table(steps: tuple[Step, ...], final: Final = NO_FINAL) -> Table:
     """What was judged, for the end of a run. Where kernels were timed together, speed-ups are those."""
     together = bool(final.standings)
-    shown = Table(box=None, pad_edge=False, header_style="dim", caption=TOGETHER if together else None)
+    busy = any(each.timing.under_load for each in final.standings)
+    caption = TOGETHER + (UNDER_LOAD if busy else "") if together else None
+    shown = Table(box=None, pad_edge=False, header_style="dim", caption=caption)
     for name in ("depth", "move", "verdict", "against the best then", "kept", "over eager", "kernel"):
         shown.add_column(name, justify="right" if name in ("depth", "over eager") else "left")
     for step in steps:

@@ -7,7 +7,7 @@ import pytest
 from click.testing import Result
 from command_line import one_object
 from scripted_judge import judging_here
-from softsign_script import DOES_NOT_COMPILE, KERNEL, RIGHT, SOURCE, WRONG, diagnosed, edited, written
+from softsign_script import DOES_NOT_COMPILE, FASTER, KERNEL, RIGHT, SOURCE, WRONG, diagnosed, edited, written
 from typer.testing import CliRunner
 
 from graph.api.calls import RunResult, answer, load_task, optimize, resume
@@ -141,6 +141,29 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     late = said("answer", str(run), str(reply))
     assert late.exit_code == USER_ERROR
     assert "No question waits" in late.stderr
+
+
+@pytest.mark.usefixtures("scripted")
+def test_the_end_of_a_run_says_what_was_judged_in_an_earlier_go_alone(tmp_path: Path) -> None:
+    alone = given(tmp_path / "alone", written(RIGHT), "DONE: enough")
+    kernel = tmp_path / "alone" / "kernel.cu"
+    assert "judged in an earlier go, not now" in alone.stdout and f"`cutegen verify {kernel} FILE`" in alone.stdout
+
+    together = given(tmp_path / "together", written(RIGHT), written(FASTER, "a vector loop"), "DONE: enough")
+    assert "timed in the same rounds at the end" in " ".join(together.stdout.split())
+    assert "earlier go" not in together.stdout, "the final ran its trials, and timed it, in this go"
+    later = said("optimize", "--resume", str(tmp_path / "together"))
+    assert "judged in an earlier go, not now" in later.stdout
+
+
+def given(run: Path, *answers: str) -> Result:
+    """What the last command prints where each answer is a command of its own."""
+    begun(run)
+    for number, text in enumerate(answers):
+        reply = run.with_name(f"reply{number}.md")
+        reply.write_text(text, encoding="utf-8")
+        ended = said("answer", str(run), str(reply))
+    return ended
 
 
 def said(*arguments: str, **environment: str) -> Result:
