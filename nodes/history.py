@@ -155,21 +155,36 @@ def head_to_head_with(best: Best | None, verdict: Verdict) -> HeadToHead | None:
 
 
 def say_variant(variant: Variant) -> str:
-    """A variant of a sweep in words: its values, then what it was ranked by, or why it has no rank."""
+    """A variant of a sweep in words: its values, then what it was ranked by, or why it has no rank; whether it was
+    chosen."""
     within = f" ({variant.interval.said(3)})" if variant.interval else ""
     by = "" if variant.measure == "wall time" else f", by {variant.measure}"
     if variant.gain is not None:
-        return f"{say_values(variant.values)}: {variant.gain:.3f}x the kernel before the move{within}{by}"
-    if variant.speedup is not None:
-        return f"{say_values(variant.values)}: {variant.speedup:.3f}x eager{within}{by}"
-    return f"{say_values(variant.values)}: {variant.status or 'not tried, a budget was spent'}"
+        rank = f"{variant.gain:.3f}x the kernel before the move{within}{by}"
+    elif variant.speedup is not None:
+        rank = f"{variant.speedup:.3f}x eager{within}{by}"
+    else:
+        rank = variant.status or "not tried, a budget was spent"
+    return f"{say_values(variant.values)}: {'; '.join([rank, *_choice(variant, None)])}"
 
 
-def say_tried(variant: Variant) -> str:
-    """What came of a variant: that it was chosen, how it did against the first, or why it is not right."""
+def say_tried(variant: Variant, judged: HeadToHead | None = None) -> str:
+    """What came of a variant: that it was chosen, how it did against the first, or why it is not right.
+
+    `judged` is how the chosen one did against the best kernel of its time when it was judged in full: in rounds of its
+    own, so that the figure differs from the sweep's.
+    """
+    return "; ".join(filter(None, [*_choice(variant, judged), variant.message]))
+
+
+def _choice(variant: Variant, judged: HeadToHead | None) -> list[str]:
     met = variant.met
-    told = f"{met.speedup:.2f}x the first of them {met.within}" if met else ""
-    return "; ".join(filter(None, [told, "chosen, and judged in full" if variant.chosen else "", variant.message]))
+    told = [f"{met.speedup:.2f}x the first of them {met.within}"] if met else []
+    if variant.chosen:
+        decided = judged if judged and not judged.identical else None
+        full = f": {decided.speedup:.2f}x the best before it {decided.within}" if decided else ""
+        told.append(f"chosen, and judged in full{full}")
+    return told
 
 
 def say_kept(step: Step) -> str:

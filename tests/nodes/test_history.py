@@ -82,7 +82,7 @@ def test_a_sweep_is_told_variant_by_variant() -> None:
     told = optimizations((move, Step(depth=0, agent="sweeper", variants=variants), test))
     assert told[0].outcome == "not kept"
     assert told[0].variants == (
-        "kTile = 64, kStages = 2: 1.250x the kernel before the move",
+        "kTile = 64, kStages = 2: 1.250x the kernel before the move; chosen, and judged in full",
         "kTile = 64, kStages = 3: wrong",
         "kTile = 128, kStages = 2: not tried, a budget was spent",
     )

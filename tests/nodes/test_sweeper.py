@@ -81,8 +81,8 @@ def test_the_printed_figures_are_those_that_decided() -> None:
     shown = [_variant(each, winner, told, merits) for each in (slow, quick)]
     assert [(each.gain, each.chosen) for each in shown] == [(1.30, True), (1.25, False)]
     assert [say_variant(each) for each in shown] == [
-        "a = 1: 1.300x the kernel before the move (1.100 to 1.500)",
-        "a = 2: 1.250x the kernel before the move (1.050 to 1.450)",
+        "a = 1: 1.300x the kernel before the move (1.100 to 1.500); chosen, and judged in full",
+        "a = 2: 1.250x the kernel before the move (1.050 to 1.450); 0.90x the first of them (0.90 to 0.90)",
     ]  # fmt: skip
     assert [say_tried(each) for each in shown] == [
         "chosen, and judged in full",

@@ -17,8 +17,8 @@ from graph.runs.record import RunRecord
 from harness.nouns.build import Build, Resources
 from harness.nouns.profile import Phase
 from harness.nouns.sanitizer_run import SanitizerRun, Smaller
-from harness.nouns.verdict import Busy, Correctness, Interval, Trial
-from nodes.state import FellBack, Step, Usage, Variant
+from harness.nouns.verdict import Busy, Correctness, HeadToHead, Interval, Trial
+from nodes.state import FellBack, Step, Usage, Variant, require
 
 
 def hostile_record() -> RunRecord:
@@ -330,6 +330,22 @@ def test_a_sweeps_variants_stand_beside_the_kernel_that_won() -> None:
         )
     )
     assert "kTile" not in Page(render(record)).words
+
+
+def test_the_variant_that_a_sweep_chose_is_told_with_the_figure_of_its_full_judgment() -> None:
+    """The sweep's own is from rounds of its own: beside the test's alone it would contradict it."""
+    record = full_record()
+    digest = require(record.best, "best").candidate.digest
+    interval = Interval(low=1.083, high=1.171)
+    met = HeadToHead(incumbent="0" * 16, incumbent_ms=1.0, speedup=1.13, interval=interval, rounds=16)
+    tested = [
+        step.model_copy(update={"head_to_head": met}) if step.agent == "tester" and step.candidate == digest else step
+        for step in record.steps
+    ]
+    variants = (Variant(values={"kTile": "64"}, status="passed", speedup=2.5, gain=1.05, chosen=True),)
+    step = Step(depth=1, agent="sweeper", move="tiles", candidate=digest, variants=variants)
+    words = Page(render(record.model_copy(update={"steps": (*tested, step)}))).words
+    assert "1.05x" in words and "judged in full: 1.13x the best before it (1.08 to 1.17)" in words
 
 
 def test_what_models_cost_is_said_for_each_step_and_agent() -> None:
