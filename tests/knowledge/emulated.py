@@ -22,6 +22,7 @@ _SHARED = re.compile(r"__shared__ (?:__align__\(\d+\) )?(?P<type>\w+) (?P<name>\
 _DYNAMIC = re.compile(r"extern __shared__ (?:__align__\(\d+\) )?(?P<type>\w+) (?P<name>\w+)\[\];")
 MACHINE = Path(__file__).with_name("emulated_machine.hpp")
 MATRICES = Path(__file__).with_name("emulated_matrices.hpp")
+VOTES = "#define __any_sync(lanes, value) (machine::least_in_warp(!(value)) == 0)\n"
 FLUSHED = "static float flushed(float a) { return std::abs(a) < 1.17549435e-38f ? 0.0f : a; }\n"
 
 
@@ -69,4 +70,5 @@ def emulated(source: str) -> str:
     machine = "".join(
         f'#include "{each}"\n' for each in ((MACHINE, MATRICES) if "SM80_16x8x16" in host else (MACHINE,))
     )
+    machine += VOTES if "__any_sync" in host else ""
     return f"{head}{machine}{FLUSHED}{plain_functions(own_memory(host))}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+import random
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from traced import trace as on_a_processor
 from harness.building.cpu_build import CpuToolchain, compile_flags
 from knowledge.compiler.plan import Decline, Draft, Plan
 from knowledge.compiler.problem import Device, Problem
+from knowledge.compiler.schedule.attention.masks import Band
 from knowledge.compiler.schedule.attention.match import Attention, attention_of
 from knowledge.compiler.schedule.attention.recipe import AttentionRecipe
 from knowledge.compiler.schedule.parts.stages import stages_of
@@ -114,6 +116,24 @@ def window_and_mask(q: torch.Tensor, k: torch.Tensor, mask: torch.Tensor) -> tor
     return F.scaled_dot_product_attention(q, k, k, attn_mask=seen & mask)
 
 
+def prefix(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """All rows see the first 45 keys, and each those before it."""
+    row, key = torch.arange(q.shape[-2])[:, None], torch.arange(k.shape[-2])
+    return torch.softmax((q @ k.mT * 0.3).masked_fill((key > row) & (key >= 45), -math.inf), -1) @ v
+
+
+def sinks(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """A row sees the first 5 keys and the 20 before it."""
+    row, key = torch.arange(q.shape[-2])[:, None], torch.arange(k.shape[-2])
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=(key <= row) & ((row - key < 21) | (key < 5)))
+
+
+def documents(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """Documents packed into one row, each causal."""
+    at = torch.arange(q.shape[2])
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=(ids[:, None] == ids) & (at <= at[:, None]))
+
+
 def qkv(batch: int, heads: int, rows: int, keys: int, columns: int) -> tuple[torch.Tensor, ...]:
     shapes = ((rows, columns), (keys, columns), (keys, columns))
     return tuple(_randn(batch, heads, *shape) + 0.1 * place for place, shape in enumerate(shapes))
@@ -152,6 +172,13 @@ CASES: dict[str, Case] = {
     "a window": (window, qkv(1, 2, 150, 150, 16), {"keys": 32}),
     "near keys, shared": (nearby, qkv(1, 2, 75, 150, 24), {"splits": 2, "keys": 32}),
     "a window and a mask": (window_and_mask, (*qkv(1, 1, 75, 75, 16)[:2], _unseen(75, 75)), {"keys": 32}),
+    "a prefix": (prefix, qkv(1, 1, 150, 170, 16), {"keys": 32}),
+    "a prefix, bfloat16": (prefix, tuple(each.bfloat16() for each in qkv(1, 2, 150, 130, 24)), NARROW),
+    "a window with sinks": (sinks, qkv(1, 2, 150, 150, 16), {"keys": 32}),
+    "a window with sinks, shared": (sinks, qkv(1, 1, 150, 150, 16), {"splits": 3, "keys": 32}),
+    "documents": (documents, (*qkv(1, 2, 150, 150, 16), torch.arange(150) // 45), {"keys": 32}),
+    "documents, bfloat16": (
+        documents, (*(each.bfloat16() for each in qkv(1, 1, 150, 150, 16)), torch.arange(150) // 45), NARROW),
     "a window, bfloat16": (window, tuple(each.bfloat16() for each in qkv(1, 2, 150, 150, 24)), NARROW),
     "nothing but one": (plain, qkv(1, 1, 1, 1, 1), {}),
     "bfloat16": (causal, tuple(each.bfloat16() for each in qkv(1, 2, 75, 75, 24)), NARROW),
@@ -279,16 +306,18 @@ def test_kernels_compile_for_gpus(golden: Golden, sources: dict[str, tuple[Probl
 
 
 @pytest.mark.parametrize(("name", "band", "plain_scores"), [
-    ("plain, odd", (None, None), True), ("causal, tiles skipped", (None, 0), True), ("spelled out", (None, 0), True),
-    ("added, transposed", (None, None), False), ("a mask", (None, None), False), ("packed", (None, None), False),
-    ("lengths by offsets", (None, None), False), ("a window", (-20, 0), True), ("near keys, shared", (-25, 25), True),
-    ("a window and a mask", (-30, 4), False),
+    ("plain, odd", Band(), True), ("causal, tiles skipped", Band(None, 0), True), ("spelled out", Band(None, 0), True),
+    ("added, transposed", Band(), False), ("a mask", Band(), False), ("packed", Band(), False),
+    ("lengths by offsets", Band(), False), ("a window", Band(-20, 0), True), ("near keys, shared", Band(-25, 25), True),
+    ("a window and a mask", Band(-30, 4), False), ("a prefix", Band(None, 0, 0, 45), True),
+    ("a window with sinks", Band(-20, 0, 5, 0), True), ("documents", Band(None, 0), False),
 ])  # fmt: skip
-def test_masks_by_position_become_bounds(name: str, band: tuple[int | None, int | None], plain_scores: bool) -> None:
+def test_masks_by_position_become_bounds(name: str, band: Band, plain_scores: bool) -> None:
     function, given, _ = CASES[name]
     form = attention_of(traced(function, *given))
     assert (form.band, form.score is None) == (band, plain_scores)
-    assert form.safe == (name in ("a mask", "lengths by offsets", "a window", "a window and a mask"))
+    assert form.safe == (function in (masked, offsets, window, window_and_mask, sinks, documents))
+    assert (form.shown is not None) == (function in (masked, packed, offsets, window_and_mask, documents))
 
 
 def _of_positions(seen: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Attention:
@@ -301,16 +330,16 @@ def _of_positions(seen: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) ->
 
 def test_a_mask_with_holes_stays_a_mask_within_its_band() -> None:
     form = _of_positions(lambda row, key: (key <= row) & (row - key < 9) & (row - key != 4))
-    assert form.band == (-8, 0) and form.score is not None
+    assert form.band == Band(-8, 0) and form.score is not None
 
 
 def test_a_mask_that_more_than_the_distance_decides_is_no_band() -> None:
     for mask in (
-        lambda row, key: key <= row * 2, lambda row, key: (key < 7) | (key <= row),
+        lambda row, key: key <= row * 2, lambda row, key: (key > 7) | (key <= row),
         lambda row, key: (key > 3).expand(len(row), -1),
     ):  # fmt: skip
         form = _of_positions(mask)
-        assert form.band == (None, None) and form.score is not None
+        assert form.band == Band() and form.score is not None and form.shown is not None
 
 
 SEEN_BEFORE = {
@@ -336,7 +365,7 @@ def test_keys_behind_a_row_are_skipped_however_the_forward_hides_them(name: str)
     given = (*qkv(1, 2, 96, 96, 32), torch.arange(96) // 20)
     for problem in (traced(attend, *given), on_a_processor(attend, *given)):
         form, draft = attention_of(problem), first_draft(problem)
-        assert form.band == (None, 0)
+        assert form.band == Band(None, 0)
         assert isinstance(draft, Draft) and "each row up to key row + 0" in draft.source
 
 
@@ -351,10 +380,121 @@ def test_bands_are_the_keys_that_masks_show(first: int, last: int, triangles: bo
     shown = mask(torch.arange(40)[:, None], torch.arange(50))
     form = _of_positions(mask)
     distance = torch.arange(50) - torch.arange(40)[:, None]
-    low, high = form.band
+    low, high, *_ = form.band
     band = torch.ones_like(shown) if low is None else distance >= low
     band = band if high is None else band & (distance <= high)
     assert torch.equal(band, shown) if form.score is None else not shown.any()
+
+
+Mask = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+# Of a row, a key and three numbers: first those that a band says in full.
+SPELLINGS: dict[str, Callable[[torch.Tensor, torch.Tensor, int, int, int], torch.Tensor]] = {
+    "prefix": lambda row, key, a, b, c: (key <= row + a) | (key < b),
+    "prefix of rows": lambda row, key, a, b, c: (key <= row) | ((row < b) & (key < b)),
+    "hidden": lambda row, key, a, b, c: ~((key > row + a) & (key >= b)),
+    "sinks": lambda row, key, a, b, c: (key <= row) & ((row - key < c) | (key < b)),
+    "window or prefix": lambda row, key, a, b, c: ((key <= row + a) & (row - key < c)) | (key < b),
+    "both": lambda row, key, a, b, c: ((key <= row) | (key < b)) & ((row - key < c) | (key <= a)),
+    "two prefixes": lambda row, key, a, b, c: ((key <= row) | (key < b)) & ((key <= row + c) | (key < a)),
+    "prefix of other rows": lambda row, key, a, b, c: (key <= row) | ((row < c) & (key < b)),
+    "late rows": lambda row, key, a, b, c: (row - key < c) & ((key <= row) | ((row > a) & (key < b))),
+    "holes": lambda row, key, a, b, c: (key <= row) & ((row - key < c) | (key == b)),
+    "chunks": lambda row, key, a, b, c: (row // (c + 1) == key // (c + 1)) & (key <= row),
+}
+IN_FULL = ("prefix", "prefix of rows", "hidden", "sinks", "window or prefix", "both")
+
+
+def _spelling(name: str, numbers: tuple[int, int, int]) -> Mask:
+    return lambda row, key: SPELLINGS[name](row, key, *numbers)
+
+
+def _keys_of(band: Band, rows: int, keys: int) -> torch.Tensor:
+    row, key = torch.arange(rows)[:, None], torch.arange(keys)
+    late = torch.full((rows, keys), band.first is None) | (key < band.sinks) | (key - row >= (band.first or 0))
+    return late & (torch.full((rows, keys), band.last is None) | (key < band.prefix) | (key - row <= (band.last or 0)))
+
+
+numbers = st.tuples(st.integers(0, 45), st.integers(0, 55), st.integers(1, 45))
+
+
+@hypothesis.settings(max_examples=60)
+@hypothesis.given(st.sampled_from(sorted(SPELLINGS)), numbers)
+def test_beginnings_are_seen_beside_a_band(name: str, given: tuple[int, int, int]) -> None:
+    """A band holds all keys that a mask shows; no others, where the mask is left out of the scores."""
+    form, mask = _of_positions(_spelling(name, given)), _spelling(name, given)
+    shown, band = mask(torch.arange(40)[:, None], torch.arange(50)), _keys_of(form.band, 40, 50)
+    assert not (shown & ~band).any()
+    assert torch.equal(shown, band) if form.score is None else form.shown is not None
+    assert form.score is None or name not in IN_FULL
+
+
+def _masked_by(mask: Mask) -> Callable[..., torch.Tensor]:
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        row, key = torch.arange(q.shape[-2])[:, None], torch.arange(k.shape[-2])
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask(row, key))
+
+    return attend
+
+
+KEYS = 12
+"""Of a tile where tests look at which tiles are read."""
+
+
+def _last_block(plan: Plan, rows: int) -> slice:
+    """Its rows, which a causal mask shows most keys."""
+    return slice((rows - 1) // int(plan.knobs["rows"]) * int(plan.knobs["rows"]), rows)
+
+
+def _without_hidden(v: torch.Tensor, shown: torch.Tensor) -> torch.Tensor:
+    """v with NaN in the tiles that are hidden from all of these rows."""
+    seen = F.pad(shown.any(0), (0, -v.shape[-2] % KEYS)).view(-1, KEYS).any(1).repeat_interleave(KEYS)
+    return torch.where(seen[: v.shape[-2], None], v, math.nan)
+
+
+def test_tiles_that_positions_hide_are_skipped_on_a_processor(golden: Golden, compiler: Compiler) -> None:
+    """Whatever the numbers; a tile that is skipped may hold NaN."""
+    chosen = random.Random(7)
+    masks = {
+        f"{name} {given}": _spelling(name, given)
+        for name in SPELLINGS for given in [tuple(chosen.randrange(1, most) for most in (60, 90, 60)) for _ in range(2)]
+    }  # fmt: skip
+    q, k, v = qkv(1, 1, 100, 110, 16)
+    posed = {name: on_a_processor(_masked_by(mask), q, k, v) for name, mask in masks.items()}
+    plans = {name: RECIPE.first_plan(problem) for name, problem in posed.items()}
+    texts = [RECIPE.render(posed[name], plan.with_knobs(keys=KEYS)) for name, plan in plans.items()]
+    if golden.holds(texts, *compiler.flags):
+        return
+    for (name, mask), kernel in zip(masks.items(), compiler.build_all(texts), strict=True):
+        (got,) = call(kernel, posed[name], (q, k, v))
+        assert_close(
+            got, *(_masked_by(mask)(*each) for each in ((q, k, v), (q.double(), k.double(), v.double()))), name
+        )
+        block = _last_block(plans[name], 100)
+        shown = mask(torch.arange(100)[:, None], torch.arange(110))
+        (again,) = call(kernel, posed[name], (q, k, _without_hidden(v, shown[block])))
+        assert torch.equal(again[..., block, :], got[..., block, :]), f"{name}: a hidden tile was read"
+
+
+def test_tiles_of_other_documents_are_skipped_on_a_processor(compiler: Compiler) -> None:
+    """Whatever the ids, in any order."""
+    q, k, v = qkv(1, 1, 100, 100, 16)
+    problem = on_a_processor(documents, q, k, v, torch.zeros(100, dtype=torch.int64))
+    plan = RECIPE.first_plan(problem)
+    assert isinstance(plan, Plan)
+    kernel, block = compiler.build(RECIPE.render(problem, plan.with_knobs(keys=KEYS))), _last_block(plan, 100)
+
+    @hypothesis.settings(max_examples=60)
+    @hypothesis.given(st.lists(st.integers(1, 40), min_size=100, max_size=100), st.integers(1, 30), st.booleans())
+    def whatever_the_ids(lengths: list[int], kinds: int, ordered: bool) -> None:
+        ids = torch.arange(100).repeat_interleave(torch.tensor(lengths))[:100] * 2**33
+        ids = ids if ordered else ids % kinds
+        (got,) = call(kernel, problem, (q, k, v, ids))
+        assert_close(got, documents(q, k, v, ids), documents(q.double(), k.double(), v.double(), ids), str(ids))
+        shown = (ids[:, None] == ids) & torch.ones(100, 100, dtype=torch.bool).tril()
+        (again,) = call(kernel, problem, (q, k, _without_hidden(v, shown[block]), ids))
+        assert torch.equal(again[..., block, :], got[..., block, :]), "a hidden tile was read"
+
+    whatever_the_ids()
 
 
 def test_what_is_no_softmax_of_scores_is_declined() -> None:

@@ -61,6 +61,12 @@ def window(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=(key <= row) & (row - key < 90))
 
 
+def prefix(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """All rows see the first 100 keys, and each those before it."""
+    row, key = torch.arange(q.shape[-2])[:, None], torch.arange(k.shape[-2])
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=(key <= row) | (key < 100))
+
+
 def ahead(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     """A row sees the keys from 30 places ahead of it on; the last rows none."""
     seen = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).triu(30)
@@ -81,6 +87,8 @@ CASES: dict[str, Case] = {
         plain, (_randn(1, 1, 70, 136), _randn(1, 1, 140, 136), _randn(1, 1, 140, 200)), {"keys": 64}),
     "a window": (
         window, (_randn(1, 2, 390, 64), _randn(1, 2, 390, 64), _randn(1, 2, 390, 64)), {"warpgroups": 2, "keys": 64}),
+    "a prefix": (
+        prefix, (_randn(1, 2, 390, 64), _randn(1, 2, 390, 64), _randn(1, 2, 390, 64)), {"warpgroups": 2, "keys": 64}),
     "from the diagonal on": (
         ahead, (_randn(1, 1, 230, 64), _randn(1, 1, 150, 64), _randn(1, 1, 150, 64)), {"warpgroups": 2, "keys": 64}),
     "rows that see nothing": (
@@ -126,6 +134,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "Diagonal + 1) / BlockKeys;", "Diagonal + 1) / BlockKeys + 1;", "packed, three warpgroups"),
     "a tile that the window cuts counts as a whole": (
         "64 * warpgroup + 63 + First", "64 * warpgroup + First", "a window"),
+    "a tile that a prefix cuts counts as a whole": ("max(Prefix, work", "max(Prefix + 63, work", "a prefix"),
     "nobody begins": ("if (InTurn && next == 0) pass_on();", "", "packed, three warpgroups"),
     "rows are left before the last product": (
         "      release(&shared.emptyQ[warpgroup]);\n", "", "packed, three warpgroups"),

@@ -308,14 +308,24 @@ CUTE_DEVICE void finish(float (&s)[Atoms][TilesS][4], int row0, int key0, int he
     int const m = i / (TilesS * 4), n = i / 4 % TilesS;
     int const row = row0 + 16 * m + lane / 4 + i % 4 / 2 * 8, key = key0 + 8 * n + 2 * (lane % 4) + i % 2;
     float& x = s[m][n][i % 4];
-    bool const seen = key < Keys && row < Rows && (!Causal || key <= row + Diagonal) &&
-                      (!Windowed || key >= row + First);
+    bool const seen = key < Keys && row < Rows && (!Causal || key <= row + Diagonal || key < Prefix) &&
+                      (!Windowed || key >= row + First || key < Sinks);
     if constexpr (Plain) {
       x = seen ? x : -INFINITY;
     } else {
       x = seen ? score(x, row, key, head, terms) : -INFINITY;
     }
   }
+}
+
+// Whether the terms show one of a tile's keys to one of a warp's rows.
+CUTE_DEVICE bool some_seen(int row0, int key0, int head, Terms const& terms, int lane) {
+  bool seen = false;
+  for (int i = lane; i < WarpRows * BlockKeys && !seen; i += 32) {
+    int const row = row0 + i / BlockKeys, key = key0 + i % BlockKeys;
+    seen = key < Keys && row < Rows && shown(row, key, head, terms);
+  }
+  return __any_sync(0xffffffffu, seen);
 }
 
 // The scores become exponentials; `top` and `sum` (a lane's own part) take them in, `rescale` is for what came before.
@@ -383,14 +393,17 @@ attention(T const* __restrict__ Q, T const* __restrict__ K, T const* __restrict_
   // Blocks of one head run side by side, so that its keys stay in the L2 cache; those that see most keys first.
   int const head = blockIdx.x / TilesM, tile = Causal ? TilesM - 1 - blockIdx.x % TilesM : blockIdx.x % TilesM;
   int const row0 = tile * BlockRows, warp_row0 = row0 + warp * WarpRows;
-  int const reach = row0 + BlockRows + Diagonal, seen = !Causal || reach > Keys ? Keys : reach;  // keys
+  int const reach = max(row0 + BlockRows + Diagonal, Prefix), seen = !Causal || reach > Keys ? Keys : reach;  // keys
   int const begin = Windowed ? max(0, row0 + First) / BlockKeys : 0, split = blockIdx.y;  // tiles of keys before
-  int const tiles = seen > begin * BlockKeys ? (seen - 1) / BlockKeys + 1 - begin : 0;
-  int const first = begin + tiles * split / Splits, last = begin + tiles * (split + 1) / Splits;
+  int const sinks = min(begin, ceil_div(Sinks, BlockKeys));  // tiles of keys seen before those
+  int const tiles = sinks + (seen > begin * BlockKeys ? (seen - 1) / BlockKeys + 1 - begin : 0);
+  int const first = tiles * split / Splits, last = tiles * (split + 1) / Splits;  // among those that are seen
   Places const places = places_of(head);
 
-  auto const fetch = [&](int key_tile, int stage) {
-    if (key_tile < last) {
+  auto const tile_at = [&](int number) { return number < sinks ? number : number - sinks + begin; };
+  auto const fetch = [&](int number, int stage) {
+    if (number < last) {
+      int const key_tile = tile_at(number);
       copy_tile<OperandK>(K + places.k, sK + stage * OperandK::size, key_tile * BlockKeys, thread);
       copy_tile<OperandV>(V + places.v, sV + stage * OperandV::size, key_tile * BlockKeys, thread);
     }
@@ -404,20 +417,20 @@ attention(T const* __restrict__ Q, T const* __restrict__ K, T const* __restrict_
   CUTE_UNROLL
   for (int i = 0; i < Atoms * 2; ++i) top[i / 2][i % 2] = -INFINITY;
 
-  for (int key_tile = first, stage = 0; key_tile < last; ++key_tile) {
+  for (int number = first, stage = 0; number < last; ++number, stage = stage + 1 == Stages ? 0 : stage + 1) {
     cp_async_wait<Stages - 2>();
     __syncthreads();
-    fetch(key_tile + Stages - 1, stage == 0 ? Stages - 1 : stage - 1);
+    fetch(number + Stages - 1, stage == 0 ? Stages - 1 : stage - 1);
+    int const key_tile = tile_at(number), key0 = key_tile * BlockKeys;
+    if (Tested && !some_seen(warp_row0, key0, head, terms, lane)) continue;
     float s[Atoms][TilesS][4] = {}, rescale[Atoms][2];
     Fragments::scores(sQ + warp * WarpRows * OperandQ::Pitch, sK + stage * OperandK::size, lane, s);
-    int const key0 = key_tile * BlockKeys;
     bool const edge = (Keys % BlockKeys != 0 && key_tile == TilesN - 1) ||
-                      (Causal && key0 + BlockKeys - 1 > warp_row0 + Diagonal) ||
-                      (Windowed && key0 < warp_row0 + WarpRows - 1 + First);
+                      (Causal && key0 + BlockKeys > max(warp_row0 + Diagonal + 1, Prefix)) ||
+                      (Windowed && key0 + BlockKeys > Sinks && key0 < warp_row0 + WarpRows - 1 + First);
     if (!Plain || edge) finish(s, warp_row0, key0, head, terms, lane);
     soften(s, top, sum, rescale);
     Fragments::add(s, sV + stage * OperandV::size, lane, rescale, o);
-    stage = stage + 1 == Stages ? 0 : stage + 1;
   }
 
   CUTE_UNROLL

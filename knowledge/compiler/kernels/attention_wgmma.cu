@@ -92,7 +92,7 @@ struct Work {
     int const heads = min(Group, Heads - first);
     head = first + rest % heads;
     row0 = (Causal ? TilesM - 1 - rest / heads : rest / heads) * BlockRows;
-    int const reach = row0 + BlockRows + Diagonal, seen = !Causal || reach > Keys ? Keys : reach;
+    int const reach = max(row0 + BlockRows + Diagonal, Prefix), seen = !Causal || reach > Keys ? Keys : reach;
     begin = Windowed ? max(0, row0 + First) / BlockKeys : 0;
     last = seen > begin * BlockKeys ? (seen - 1) / BlockKeys + 1 : begin;
   }
@@ -211,7 +211,8 @@ CUTE_DEVICE void hide(Scores& s, int row, int key0) {
   int const left = threadIdx.x % 4 * 2;
   CUTE_UNROLL
   for (int half = 0; half < 2; ++half) {
-    int const reach = Causal ? min(Keys, row + 8 * half + Diagonal + 1) : Keys, seen = reach - key0 - left;
+    int const reach = Causal ? min(Keys, max(row + 8 * half + Diagonal + 1, Prefix)) : Keys;
+    int const seen = reach - key0 - left;
     [[maybe_unused]] int const first = row + 8 * half + First - key0 - left;
     CUTE_UNROLL
     for (int i = 0; i < BlockKeys / 2; ++i) {
@@ -360,7 +361,7 @@ CUTE_DEVICE void consume(Shared& shared, T* O) {
       --tile;
       if constexpr (Causal) {
         // Tiles in which some row of the warpgroup does not see some key.
-        int const whole = max(0, work.row0 + 64 * warpgroup + Diagonal + 1) / BlockKeys;
+        int const whole = max(Prefix, work.row0 + 64 * warpgroup + Diagonal + 1) / BlockKeys;
         CUTE_NO_UNROLL
         for (; tile >= max(whole, work.begin); --tile) step(cute::true_type{});
       }

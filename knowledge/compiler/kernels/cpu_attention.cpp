@@ -126,10 +126,24 @@ inline void finish(Block& block, int row0, int key0, int head, Terms const& term
     for (int r = 0; r < kRows && row0 + r < Rows; r += V) {
       Lanes& s = lane(&block.s[key][r]);
       if constexpr (!Plain) s = score(s, row0 + r, key0 + key, head, std::min(V, Rows - row0 - r), terms);
-      if constexpr (Causal) s = numbers() + (row0 + r + Diagonal) >= key0 + key ? s : all(-kInfinity);
-      if constexpr (Windowed) s = numbers() + (row0 + r + First) <= key0 + key ? s : all(-kInfinity);
+      if (Causal && key0 + key >= Prefix) s = numbers() + (row0 + r + Diagonal) >= key0 + key ? s : all(-kInfinity);
+      if (Windowed && key0 + key >= Sinks) s = numbers() + (row0 + r + First) <= key0 + key ? s : all(-kInfinity);
     }
   }
+}
+
+// Whether the terms show one of `Count` keys to a row of the block.
+template <int Count>
+inline bool seen(int row0, int key0, int head, Terms const& terms) {
+  for (int r = 0; r < kRows && row0 + r < Rows; r += V) {
+    int const rows = std::min(V, Rows - row0 - r);
+    Vec sum{};
+    for (int key = 0; key < Count; ++key) sum += shown(Vec{}, row0 + r, key0 + key, head, rows, terms);
+    for (int row = 0; row < rows; ++row) {
+      if (sum[row] > 0) return true;
+    }
+  }
+  return false;
 }
 
 // Scores become exponentials; the largest one of each row and its sum take them in. Vectors go side by side.
@@ -169,8 +183,10 @@ inline void soften(Block& block) {
 // One tile of `Count` keys.
 template <int Count, class K, class Vt>
 inline void step(Block& block, K const& gK, Vt const& gV, int row0, int key0, int head, Terms const& terms) {
+  if (Tested && !seen<Count>(row0, key0, head, terms)) return;
   product<Count, false>(gK, &block.q[0][0], &block.s[0][0], block.rescale, Inner);
-  bool const edge = (Causal && key0 + Count - 1 > row0 + Diagonal) || (Windowed && key0 < row0 + kRows - 1 + First);
+  bool const edge = (Causal && key0 + Count > std::max(row0 + Diagonal + 1, Prefix)) ||
+                    (Windowed && key0 + Count > Sinks && key0 < row0 + kRows - 1 + First);
   if (!Plain || edge) finish<Count>(block, row0, key0, head, terms);
   soften<Count>(block);
   product<Outer, true>(gV, &block.s[0][0], &block.o[0][0], block.rescale, Count);
@@ -184,9 +200,9 @@ void attend(Block& block, float const* q, float const* k, float const* v, float*
   Tensor mV = make_tensor(v, select<1, 0>(Layout<Shape<Int<Keys>, Int<Outer>>, StridesV>{}));  // (Outer,Keys)
   int const rows = std::min(kRows, Rows - row0);
   take_rows(block, domain_offset(make_coord(row0, 0), mQ), rows);
-  int const seen = Causal ? std::min(Keys, row0 + rows + Diagonal) : Keys;
+  int const seen = Causal ? std::min(Keys, std::max(row0 + rows + Diagonal, Prefix)) : Keys;
   int const begin = Windowed ? std::max(0, row0 + First) / kKeys * kKeys : 0;
-  for (int key0 = begin; key0 < seen; key0 += kKeys) {
+  for (int key0 = Sinks > 0 ? 0 : begin; key0 < seen;) {
     Tensor gK = domain_offset(make_coord(key0, 0), mK);  // (kKeys,Inner)
     Tensor gV = domain_offset(make_coord(0, key0), mV);  // (Outer,kKeys)
     if (key0 + kKeys <= Keys) {
@@ -194,6 +210,8 @@ void attend(Block& block, float const* q, float const* k, float const* v, float*
     } else if constexpr (Keys % kKeys != 0) {
       step<Keys % kKeys>(block, gK, gV, row0, key0, head, terms);
     }
+    key0 += kKeys;
+    if (key0 >= Sinks) key0 = std::max(key0, begin);
   }
   give_rows(block, domain_offset(make_coord(row0, 0), mO), rows);
 }

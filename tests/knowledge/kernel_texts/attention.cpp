@@ -28,10 +28,13 @@ constexpr int Outer = 64;            // columns of V
 constexpr float Scale = 0.125f;  // of the scores, above 0
 constexpr bool Causal = false;      // a row sees the keys up to row + Diagonal
 constexpr int Diagonal = 0;
+constexpr int Prefix = 0;       // the first keys, which all rows see beyond that
 constexpr bool Windowed = false;    // a row sees the keys from row + First on
 constexpr int First = 0;
+constexpr int Sinks = 0;        // the first keys, which all rows see before that
 constexpr bool Safe = false;         // a row that sees no key is 0 instead of NaN
 constexpr bool Plain = true;        // there are no terms: a score is the product times the scale
+constexpr bool Tested = false;      // the terms hide keys besides: `shown` is 0 for these
 using StridesQ = Stride<Int<64>, Int<1>>;
 using StridesK = Stride<Int<64>, Int<1>>;
 using StridesV = Stride<Int<64>, Int<1>>;
@@ -50,6 +53,8 @@ inline Places places_of([[maybe_unused]] int head) {
 }
 inline Vec score(Vec s, [[maybe_unused]] int row, [[maybe_unused]] int key, [[maybe_unused]] int head,
                  [[maybe_unused]] int n, [[maybe_unused]] Terms const& terms) { return s; }
+inline Vec shown(Vec s, [[maybe_unused]] int row, [[maybe_unused]] int key, [[maybe_unused]] int head,
+                 [[maybe_unused]] int n, [[maybe_unused]] Terms const& terms) { return s; }
 // end problem
 
 // begin knobs
@@ -58,7 +63,7 @@ constexpr int kTall = 6;
 constexpr int kRows = 16;
 constexpr int kKeys = 64;
 constexpr bool kThreads = false;
-// cpu_attention: 194 lines
+// cpu_attention: 212 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView c_, tvm::ffi::TensorView output) {
   require(a, "a", {2, 64, 64}, {4096, 64, 1}, kDLFloat, 32);
   require(b, "b", {2, 64, 64}, {4096, 64, 1}, kDLFloat, 32);

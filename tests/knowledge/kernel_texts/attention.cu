@@ -13,10 +13,13 @@ constexpr int Outer = 64;            // columns of V
 constexpr float Scale = 0.125f;  // of the scores, above 0
 constexpr bool Causal = false;      // a row sees the keys up to row + Diagonal
 constexpr int Diagonal = 0;
+constexpr int Prefix = 0;       // the first keys, which all rows see beyond that
 constexpr bool Windowed = false;    // a row sees the keys from row + First on
 constexpr int First = 0;
+constexpr int Sinks = 0;        // the first keys, which all rows see before that
 constexpr bool Safe = false;         // a row that sees no key is 0 instead of NaN
 constexpr bool Plain = true;        // there are no terms: a score is the product times the scale
+constexpr bool Tested = false;      // the terms hide keys besides: `shown` is 0 for these
 using StridesQ = Stride<Int<64>, Int<1>>;
 using StridesK = Stride<Int<64>, Int<1>>;
 using StridesV = Stride<Int<64>, Int<1>>;
@@ -38,6 +41,10 @@ CUTE_DEVICE float score(float s, [[maybe_unused]] int row, [[maybe_unused]] int 
                         [[maybe_unused]] Terms const& terms) {
   return s;
 }
+CUTE_DEVICE bool shown([[maybe_unused]] int row, [[maybe_unused]] int key, [[maybe_unused]] int head,
+                       [[maybe_unused]] Terms const& terms) {
+  return true;
+}
 // end problem
 
 // begin knobs
@@ -56,7 +63,7 @@ constexpr bool Vectors = true;
 
 // attention: 103 lines
 using Fragments = Wide<T>;
-// attention: 239 lines
+// attention: 252 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView c_, tvm::ffi::TensorView output) {
   using namespace attending;
   require(a, "a", {2, 512, 64}, {32768, 64, 1}, kDLFloat, 32);

@@ -6,7 +6,7 @@
 // attention_wgmma: 29 lines
 using T = bfloat16_t;
 constexpr int Heads = 16;          // of Q, all batches together
-// attention.cu: 10 lines
+// attention.cu: 12 lines
 using StridesO = Stride<Int<64>, Int<1>>;
 
 // Where an operand's heads are: its first element, and up to two coordinates' extents and steps beside that of a row.
@@ -39,7 +39,7 @@ constexpr int Blocks = 132;
 constexpr int Group = 1;
 constexpr bool InTurn = true;
 constexpr bool Vectors = true;
-// attention_wgmma: 438 lines
+// attention_wgmma: 439 lines
 void run(tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView c_, tvm::ffi::TensorView output) {
   using namespace attending;
   require(a, "a", {2, 8, 512, 64}, {262144, 32768, 64, 1}, kDLBfloat, 16);

@@ -16,6 +16,7 @@ from knowledge.compiler.emit.source_text import decoded, indented, tensor_names
 from knowledge.compiler.emit.spelling import Views
 from knowledge.compiler.ir.cost import SURELY_THREADING_FLOPS
 from knowledge.compiler.ir.dtypes import BYTES
+from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.nodes import elements
 from knowledge.compiler.kernels.source import load
 from knowledge.compiler.plan import Plan
@@ -44,11 +45,11 @@ PARAMETERS = (
     "{indent}[[maybe_unused]] int n, [[maybe_unused]] Terms const& terms"
 )
 BY_ELEMENT = """\
-// The scores of the n rows from `row` on.
-inline Vec score(Vec s, int row, int key, int head, int n, Terms const& terms) {
-  for (int k = 0; k < n; ++k) s[k] = score_of(s[k], row + k, key, head, n, terms);
+// Of the n rows from `row` on.
+inline Vec {name}(Vec s, int row, int key, int head, int n, Terms const& terms) {{
+  for (int k = 0; k < n; ++k) s[k] = {name}_of(s[k], row + k, key, head, n, terms);
   return s;
-}"""
+}}"""
 
 
 def plans(form: Attention, device: Device) -> list[Plan]:
@@ -80,11 +81,17 @@ def _keys(form: Attention, most: int, tall: int) -> int:
 def render(problem: Problem, form: Attention, plan: Plan) -> str:
     """The whole source."""
     names = source_text.argument_names(problem)
-    score = _score(problem, form, names, int(plan.knobs["lanes"]))
+    lanes = int(plan.knobs["lanes"])
+    flag = form.shown and form.graph.element(
+        "select", TYPE, form.shown, *(form.graph.const(each, TYPE) for each in (1.0, 0.0))
+    )
+    score = "\n".join(
+        _function(problem, form, names, lanes, name, node) for name, node in (("score", form.score), ("shown", flag))
+    )
     header = [f"// {line}" for line in [*text.comment(form, _tile(form, plan)), *_memory(form, plan)]]
     return load("cpu_attention").with_sections(
         header="\n".join([*header, plan.comment()]),
-        lanes=_lanes(score, int(plan.knobs["lanes"])),
+        lanes=_lanes(score, lanes),
         exponential=EXPONENTIAL,
         problem=text.problem_text(problem, form, names, "inline") + score,
         knobs=_knobs(plan),
@@ -113,26 +120,28 @@ def _knobs(plan: Plan) -> str:
     return source_text.constants({}, numbers, {"kThreads": plan.knobs["threads"] == 1})
 
 
-def _score(problem: Problem, form: Attention, names: dict[str, str], lanes: int) -> str:
-    """The function of the scores: for a register of rows, or for one where some type has no registers."""
-    if form.score is None:
-        return f"inline Vec score(Vec s, {PARAMETERS.format(indent=' ' * 17)}) {{ return s; }}"
-    together = lanes_for(elements(form.score), lanes) > 1
-    nest = text.nest_of_scores(form)
+def _function(
+    problem: Problem, form: Attention, names: dict[str, str], lanes: int, name: str, node: Node | None
+) -> str:
+    """A function of scores, `s` where there is no node: of a register of rows, or of one where a type has none."""
+    if node is None:
+        return f"inline Vec {name}(Vec s, {PARAMETERS.format(indent=' ' * 17)}) {{ return s; }}"
+    together = lanes_for(elements(node), lanes) > 1
+    nest = text.nest_of(form, node)
     _, scalars = text.terms_of(problem, form)
     made = Views(tensor_names(names))
     given = {each.name: f"terms.{names[each.name]}" for each in scalars}
     statements = LaneStatements(nest, made, given, form.row if together else None, exact=together)
-    lines = statements.write([form.score])
-    value = SCORE if form.score.kind == "total" else statements.emitter.value(form.score, together)
+    lines = statements.write([node])
+    value = SCORE if node.kind == "total" else statements.emitter.value(node, together)
     places = [*decoded(form.heads, "head"), f"int64_t const {form.row.name} = row;",
               f"int64_t const {form.key.name} = key;"]  # fmt: skip
-    kind, name = ("Vec", "score") if together else ("float", "score_of")
-    head = f"inline {kind} {name}({kind} s, "
+    kind, own = ("Vec", name) if together else ("float", f"{name}_of")
+    head = f"inline {kind} {own}([[maybe_unused]] {kind} s, "
     body = [f"[[maybe_unused]] {line}" for line in places] + text.term_tensors(made, "{}") + lines
     body.append(f"return {f'convert<Vec>({value})' if together else f'float({value})'};")
     function = [f"{head}{PARAMETERS.format(indent=' ' * len(head))}) {{", *indented(body), "}"]
-    return "\n".join([*function, *([] if together else [BY_ELEMENT])])
+    return "\n".join([*function, *([] if together else [BY_ELEMENT.format(name=name)])])
 
 
 def _entry(problem: Problem, form: Attention, names: dict[str, str]) -> str:

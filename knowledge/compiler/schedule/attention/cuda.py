@@ -14,17 +14,22 @@ from knowledge.compiler.emit.elements import STORED_TYPES
 from knowledge.compiler.emit.source_text import decoded, indented, tensor_names
 from knowledge.compiler.emit.spelling import Statements, Views
 from knowledge.compiler.ir.dtypes import BYTES
+from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.kernels.source import load
 from knowledge.compiler.plan import Plan
 from knowledge.compiler.problem import Device, Problem
 from knowledge.compiler.schedule.attention import text
 from knowledge.compiler.schedule.attention.match import SCORE, Attention, Operand
 
-SCORE_FUNCTION = Template("""\
+FUNCTIONS = Template("""\
 $math
 CUTE_DEVICE float score(float s, [[maybe_unused]] int row, [[maybe_unused]] int key, [[maybe_unused]] int head,
                         [[maybe_unused]] Terms const& terms) {
 $score
+}
+CUTE_DEVICE bool shown([[maybe_unused]] int row, [[maybe_unused]] int key, [[maybe_unused]] int head,
+                       [[maybe_unused]] Terms const& terms) {
+$shown
 }""")
 
 
@@ -73,30 +78,32 @@ def comment(form: Attention, tile: str, block_bytes: int) -> list[str]:
 
 
 def _problem(problem: Problem, form: Attention, names: dict[str, str]) -> str:
-    math, score = _score(problem, form, names)
-    function = SCORE_FUNCTION.substitute(math=math, score="\n".join(indented(score)))
+    score, shown = ["return s;"], ["return true;"]
+    if form.score:
+        score = _body(problem, form, names, form.score, "float")
+    if form.shown:
+        shown = _body(problem, form, names, form.shown, "bool")
+    math = frame.device_helpers("\n".join([*score, *shown])).strip("\n")
+    function = FUNCTIONS.substitute(math=math, score="\n".join(indented(score)), shown="\n".join(indented(shown)))
     head = text.problem_text(problem, form, names, "CUTE_HOST_DEVICE")
     return f"using T = {STORED_TYPES[form.dtype]};\n{head}{function}"
 
 
-def _score(problem: Problem, form: Attention, names: dict[str, str]) -> tuple[str, list[str]]:
-    """The functions that a score calls, and its statements."""
-    if form.score is None:
-        return "", ["return s;"]
+def _body(problem: Problem, form: Attention, names: dict[str, str], node: Node, type_: str) -> list[str]:
+    """The statements of a function that returns the node."""
     stems = tensor_names(names)
     _, scalars = text.terms_of(problem, form)
     made = Views(stems)
     statements = Statements(
-        text.nest_of_scores(form), made, {each.name: f"terms.{names[each.name]}" for each in scalars}, None, False
+        text.nest_of(form, node), made, {each.name: f"terms.{names[each.name]}" for each in scalars}, None, False
     )
-    lines = statements.write([form.score])
+    lines = statements.write([node])
     kind = "int64_t" if text.far(form) else "int"
     places = list(decoded(form.heads, "head", 1, kind))
     places += [f"{kind} const {axis.name} = {name};" for axis, name in ((form.row, "row"), (form.key, "key"))]
     tensors = text.term_tensors(made, "make_gmem_ptr({})")
-    result = SCORE if form.score.kind == "total" else statements.emitter.name(form.score)
-    body = [f"[[maybe_unused]] {line}" for line in places] + tensors + lines + [f"return float({result});"]
-    return frame.device_helpers("\n".join(lines)).strip("\n"), body
+    result = SCORE if node.kind == "total" else statements.emitter.name(node)
+    return [*(f"[[maybe_unused]] {line}" for line in places), *tensors, *lines, f"return {type_}({result});"]
 
 
 def _knobs(problem: Problem, form: Attention, plan: Plan) -> str:

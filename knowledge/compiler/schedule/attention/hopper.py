@@ -70,12 +70,13 @@ TILES: dict[int, dict[Tile, float]] = {
 
 
 def suits(problem: Problem, form: Attention) -> bool:
-    """Whether the device is Hopper, the scores are plain products, and tensor copies can read q, k and v."""
+    """Whether the device is Hopper, scores are plain products of near keys, and tensor copies can read q, k and v."""
     columns = max(form.inner, form.outer)
     narrow = problem.device.has.wgmma and BYTES[form.dtype] == 2 and columns in _COLUMNS
     operands = ((form.q, form.row.extent, form.inner), (form.k, form.key.extent, form.inner),
                 (form.v, form.key.extent, form.outer))  # fmt: skip
-    return narrow and form.score is None and form.row.extent > ROWS and all(_copyable(*each) for each in operands)
+    near = form.score is None and not form.band.sinks
+    return narrow and near and form.row.extent > ROWS and all(_copyable(*each) for each in operands)
 
 
 def _copyable(operand: Operand, rows: int, columns: int) -> bool:
@@ -107,11 +108,10 @@ _ROUNDS = 64
 
 def _lengths(form: Attention, rows: int, keys: int) -> Iterator[int]:
     """How many tiles of keys each tile of rows sees, as the kernel walks them: under a diagonal from the last on."""
-    first, last = form.band
+    first = form.band.first
     for tile in reversed(range(ceil(form.row.extent / rows))):
-        reach = form.key.extent if last is None else (tile + 1) * rows + last
         begin = 0 if first is None else max(0, tile * rows + first) // keys
-        yield max(0, ceil(min(form.key.extent, max(0, reach)) / keys) - begin)
+        yield max(0, ceil(form.band.reach((tile + 1) * rows - 1, form.key.extent) / keys) - begin)
 
 
 def _order(device: Device, form: Attention, lengths: tuple[int, ...]) -> tuple[int, float]:

@@ -1,6 +1,7 @@
-"""Masks that positions make: which band of keys around the diagonal a row sees, and the score without the mask.
+"""Masks: which band of keys around the diagonal a row sees, the score without that, and what else hides keys.
 
-A mask is any condition of the distance key - row: comparisons of positions, triangles of ones, `abs`, and, or, not.
+A band is any condition of the distance key - row (comparisons of positions, triangles of ones, `abs`, and, or, not), or
+of it and of keys at the beginning, a prefix. Another mask stays in the score, and a kernel asks it of a whole tile.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.index import Axis, Index, number
 from knowledge.compiler.ir.nodes import Element, Values
 
-ByDistance = Callable[[int], float]
-"""A number by the distance key - row."""
+ByPlace = Callable[[int], float]
+"""A number by one whole number: a row, a key, or the distance key - row."""
 _OPERATORS: dict[str, Callable[..., float]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "and": lambda x, y: bool(x) and bool(y), "or": lambda x, y: bool(x) or bool(y), "not": operator.not_, "abs": abs,
@@ -28,16 +29,31 @@ _EXACT = frozenset({0, 1, math.inf, -math.inf})
 
 
 class Band(NamedTuple):
-    """A row sees the keys from row + `first` to row + `last`; None is no bound."""
+    """A row sees the keys from row + `first` to row + `last`, None being no bound.
+
+    It also sees the first `sinks` keys, however early, and the first `prefix` keys, however late.
+    """
 
     first: int | None = None
     last: int | None = None
+    sinks: int = 0
+    prefix: int = 0
 
-    def within(self, other: Band) -> Band:
-        """The keys that both bands hold."""
-        firsts = [each for each in (self.first, other.first) if each is not None]
-        lasts = [each for each in (self.last, other.last) if each is not None]
-        return Band(max(firsts, default=None), min(lasts, default=None))
+    def within(self, other: Band) -> Band | None:
+        """The keys that both bands hold; None where no band holds just these."""
+        firsts = [(-one.first, one.sinks) for one in (self, other) if one.first is not None]
+        lasts = [(one.last, one.prefix) for one in (self, other) if one.last is not None]
+        lower, upper = min(firsts, default=None), min(lasts, default=None)
+        # What bounds the keys more must leave out no more of the first ones than the other does.
+        if any(more < least[1] for least, sides in ((lower, firsts), (upper, lasts)) if least for _, more in sides):
+            return None
+        return Band(
+            -lower[0] if lower else None, upper and upper[0], *(each[1] if each else 0 for each in (lower, upper))
+        )
+
+    def reach(self, row: int, keys: int) -> int:
+        """The first of `keys` keys that neither this row nor an earlier one sees."""
+        return keys if self.last is None else min(keys, max(0, row + self.last + 1, self.prefix))
 
 
 class _Mask(NamedTuple):
@@ -47,23 +63,47 @@ class _Mask(NamedTuple):
     seen: bool
 
 
-def band_of(graph: Values, score: Node, row: Axis, key: Axis) -> tuple[Band, Node]:
-    """The band that a score's outer masks leave of the keys, and the score under the masks that the band does not say.
+class _Along(NamedTuple):
+    """One whole number that a condition may hang on: how far it goes, and an index by it."""
+
+    places: range
+    line: Callable[[Index], ByPlace | None]
+
+
+class _Axes(NamedTuple):
+    row: Axis
+    key: Axis
+
+    @property
+    def distance(self) -> _Along:
+        """From a row to a key."""
+        return _Along(range(1 - self.row.extent, self.key.extent), lambda index: _line(index, self.row, self.key))
+
+    def alone(self, axis: Axis) -> _Along:
+        """A row or a key."""
+        return _Along(range(axis.extent), lambda index: _straight(index, axis))
+
+
+def band_of(graph: Values, score: Node, row: Axis, key: Axis) -> tuple[Band, Node, list[Node]]:
+    """The band that a score's outer masks leave of the keys, the score under the masks that the band does not say, and
+    the conditions of these, all true of a key that is seen.
 
     A mask that is added is none: infinity and NaN go through -inf, so that a row shows what it does not see.
     """
     split = _split(score)
     if split is None:
-        return Band(), score
+        return Band(), score, []
     masks, inner, hidden = split
-    band, rest = band_of(graph, inner, row, key)
+    band, rest, conditions = band_of(graph, inner, row, key)
     for mask in masks:
-        found, exact = _band(mask, row, key)
-        band = band.within(found)
-        if not exact:
+        found, exact = _band(mask, _Axes(row, key))
+        both = band.within(found)
+        band = both or band
+        if both is None or not exact:
             sides = (rest, hidden) if mask.seen else (hidden, rest)
             rest = graph.element("select", score.dtype, mask.condition, *sides)
-    return band, rest
+            conditions.append(mask.condition if mask.seen else graph.element("not", "bool", mask.condition))
+    return band, rest, conditions
 
 
 def _split(score: Node) -> tuple[list[_Mask], Node, Node] | None:
@@ -87,53 +127,89 @@ def _conjuncts(condition: Node, seen: bool) -> Iterator[_Mask]:
         yield _Mask(condition, seen)
 
 
-def _band(mask: _Mask, row: Axis, key: Axis) -> tuple[Band, bool]:
+def _band(mask: _Mask, axes: _Axes) -> tuple[Band, bool]:
     """The least band that holds all keys that the mask shows, and whether it holds no others."""
-    holds = _by_distance(mask.condition, row, key)
-    if holds is None:
-        return Band(), False
-    nearest, farthest = 1 - row.extent, key.extent - 1
-    seen = [each for each in range(nearest, farthest + 1) if bool(holds(each)) is mask.seen]
+    seen: set[int] = set()
+    beginnings = []
+    for each in _conjuncts(mask.condition, not mask.seen):
+        part = _Mask(each.condition, not each.seen)
+        if (places := _places(part, axes.distance)) is None:
+            beginnings.append(part)
+        else:
+            seen |= places
     if not seen:
         return Band(), False
-    first, last = seen[0], seen[-1]
+    nearest, farthest = min(axes.distance.places), max(axes.distance.places)
+    first, last = min(seen), max(seen)
     band = Band(first if first > nearest else None, last if last < farthest else None)
-    return band, len(seen) == last - first + 1
+    exact = len(seen) == last - first + 1
+    found = [_prefix(part, axes, band) for part in beginnings]
+    keys = max((prefix for prefix, _ in found), default=0)
+    # A shorter beginning is part of the longest.
+    whole = not found or any(all_seen for prefix, all_seen in found if prefix == keys)
+    if keys == axes.key.extent:
+        return Band(), exact and whole
+    band = band._replace(sinks=keys if band.first is not None else 0, prefix=keys if band.last is not None else 0)
+    return band, exact and whole
 
 
-def _by_distance(node: Node, row: Axis, key: Axis) -> ByDistance | None:
-    """A node by the distance key - row; None where anything else decides it."""
+def _prefix(mask: _Mask, axes: _Axes, band: Band) -> tuple[int, bool]:
+    """How many keys at the beginning hold all that a condition of keys, or of keys and rows, shows, and whether all of
+    them are seen, the rows that it leaves out seeing them by the band."""
+    keys, rows, whole = set(range(axes.key.extent)), set(range(axes.row.extent)), True
+    for part in _conjuncts(mask.condition, mask.seen):
+        if (found := _places(part, axes.alone(axes.key))) is not None:
+            keys &= found
+        elif (found := _places(part, axes.alone(axes.row))) is not None:
+            rows &= found
+        else:
+            whole = False
+    prefix = max(keys, default=-1) + 1
+    others = set(range(axes.row.extent)) - rows
+    first, extent = band.first, axes.key.extent
+    seen = all(band.reach(row, extent) >= prefix and (first is None or row + first <= 0) for row in others)
+    return prefix, whole and seen and len(keys) == prefix
+
+
+def _places(mask: _Mask, along: _Along) -> set[int] | None:
+    """Where it shows keys; None where more than that number decides it."""
+    holds = _by(mask.condition, along)
+    return None if holds is None else {each for each in along.places if bool(holds(each)) is mask.seen}
+
+
+def _by(node: Node, along: _Along) -> ByPlace | None:
+    """A node by one number; None where anything else decides it."""
     if (index := _affine(node)) is not None:
-        return _line(index, row, key)
+        return along.line(index)
     if isinstance(node, Element):
-        return _within(node, row, key) if node.kind == "within" else None
+        return _within(node, along) if node.kind == "within" else None
     if node.kind == "const":
         return lambda _, value=float(node.payload[0]): value  # type: ignore[misc]
     if node.op in _COMPARISONS:
         one, other = (_affine(each) for each in node.args)
         if one is not None and other is not None:
-            return _composed(_OPERATORS[node.op], _line(one - other, row, key), lambda _: 0)
-    args = [_by_distance(each, row, key) for each in node.args]
+            return _composed(_OPERATORS[node.op], along.line(one - other), lambda _: 0)
+    args = [_by(each, along) for each in node.args]
     if node.op == "cast":
-        return args[0] if args[0] is not None and _survives(node, args[0], row, key) else None
+        return args[0] if args[0] is not None and _survives(args[0], along) else None
     return _composed(_OPERATORS[node.op], *args) if node.op in _OPERATORS else None
 
 
-def _composed(function: Callable[..., float], *args: ByDistance | None) -> ByDistance | None:
+def _composed(function: Callable[..., float], *args: ByPlace | None) -> ByPlace | None:
     known = [each for each in args if each is not None]
     return (lambda d: function(*(each(d) for each in known))) if len(known) == len(args) else None
 
 
-def _survives(cast: Node, value: ByDistance, row: Axis, key: Axis) -> bool:
-    return all(value(each) in _EXACT for each in range(1 - row.extent, key.extent))
+def _survives(value: ByPlace, along: _Along) -> bool:
+    return all(value(each) in _EXACT for each in along.places)
 
 
-def _within(node: Element, row: Axis, key: Axis) -> ByDistance | None:
-    place, extent = _line(node.indices[0], row, key), node.extent
+def _within(node: Element, along: _Along) -> ByPlace | None:
+    place, extent = along.line(node.indices[0]), node.extent
     return _composed(lambda at: 0 <= at < extent, place)
 
 
-def _line(index: Index, row: Axis, key: Axis) -> ByDistance | None:
+def _line(index: Index, row: Axis, key: Axis) -> ByPlace | None:
     """An index that grows with the distance alone."""
     step = index.times(key)
     if step is None or index.times(row) != -step or len(index.terms) > 2:
@@ -141,6 +217,12 @@ def _line(index: Index, row: Axis, key: Axis) -> ByDistance | None:
     if step == 0 and index.terms:
         return None
     return lambda d: step * d + index.offset
+
+
+def _straight(index: Index, axis: Axis) -> ByPlace | None:
+    """An index that grows with one axis alone."""
+    step = index.times(axis)
+    return None if step is None or len(index.terms) > bool(step) else lambda at: step * at + index.offset
 
 
 def _affine(node: Node) -> Index | None:

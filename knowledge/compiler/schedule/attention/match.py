@@ -20,7 +20,7 @@ from functools import reduce
 from knowledge.compiler.ir.expressions import Node, UnwritableError
 from knowledge.compiler.ir.index import Axis, Data, Index, Quotient, Remainder, along, linear, number
 from knowledge.compiler.ir.kept import kept
-from knowledge.compiler.ir.nodes import Element, Value, Values, reads
+from knowledge.compiler.ir.nodes import Element, Value, Values, elements, reads
 from knowledge.compiler.ir.rewriting import Inliner
 from knowledge.compiler.lower.front import traced
 from knowledge.compiler.problem import Problem, Tensor, base_name
@@ -44,7 +44,8 @@ class Operand:
 class Attention:
     """One attention over the axes `heads`. `score` is an element of the total `s`, of `row` and `key`; None: s itself.
 
-    A row sees no key outside `band`. `safe`: a row that sees no key is 0, else NaN.
+    A row sees no key outside `band`, nor one for which `shown` is false, a condition of anything but `s`; None: no more
+    is known. `safe`: a row that sees no key is 0, else NaN.
     """
 
     graph: Values
@@ -61,6 +62,7 @@ class Attention:
     scale: float
     score: Node | None
     band: Band
+    shown: Node | None
     safe: bool
     memory: Mapping[int, Tensor]
 
@@ -90,17 +92,21 @@ def _counts(form: Attention, axis: Axis) -> Iterator[int]:
 def _gathered(form: Attention, axis: Axis, count: int) -> Attention | None:
     """`count` neighbours of that axis as rows; None where keys, values or a mask by position tell them apart."""
     rows = form.row.extent
-    first, last = form.band
-    seen = (first is None or first <= 1 - rows) and (last is None or last >= form.key.extent - 1)
+    first, keys = form.band.first, form.key.extent
+    seen = (first is None or first <= 1 - rows) and form.band.reach(0, keys) == keys
     head, row = Axis(axis.name, axis.extent // count), Axis("c3", count * rows)
     places = {axis: along(head) * count + along(row) // rows, form.row: along(row) % rows}
     k, v = (replace(each, start=_at(each.start, places)) for each in (form.k, form.v))
     q, output = (_with_rows(each, form.row, row, places) for each in (form.q, form.output))
     if not seen or k.start.uses(row) or v.start.uses(row) or q is None or output is None:
         return None
-    score = form.score and form.graph.rewritten(form.score, places, lambda inner: inner)
+    score, shown = (
+        each and form.graph.rewritten(each, places, lambda inner: inner) for each in (form.score, form.shown)
+    )
     heads = tuple(head if each == axis else each for each in form.heads)
-    return replace(form, heads=heads, row=row, q=q, k=k, v=v, output=output, score=score, band=Band())
+    return replace(
+        form, heads=heads, row=row, q=q, k=k, v=v, output=output, score=score, shown=shown, band=Band()
+    )  # fmt: skip
 
 
 def _at(start: Index, places: Mapping[Axis, Index]) -> Index:
@@ -168,14 +174,15 @@ class _Search:
         columns = Axis("c0", _reduced(weights.product, "sum").reduced[0].extent)
         q, k, factor = self._factors(weights.product, columns)
         row, outer = self._row_and_outer(q, k, v, weights.scores)
-        scale, score, band = self._score(weights, factor, row)
+        scale, score, band, shown = self._score(weights, factor, row)
         _require(score is None or not any(_uses(each, outer) for each in reads(score)), "scores of each column")
         memory = {id(each.value): self._tensor(each) for each in (q, k, v, *(reads(score) if score else ()))}
         made = Attention(
             self.graph, self.output.dtype, tuple(axis for axis in self.product.axes if axis not in (row, outer)), row,
             self.key, columns.extent, outer.extent,
             self._operand(q, row, columns), self._operand(k, self.key, columns), self._operand(v, self.key, outer),
-            _placed(self.output, self._inverse(), row, outer), scale, score, band, weights.safe, memory,
+            _placed(self.output, self._inverse(), row, outer), scale, score, band, shown, weights.safe,
+            memory,
         )  # fmt: skip
         _check(made)
         return made
@@ -256,16 +263,20 @@ class _Search:
         _require(len(outer) < 2, "values of several dimensions")
         return rows[-1] if rows else Axis("c1", 1), outer[0] if outer else Axis("c2", 1)
 
-    def _score(self, weights: _Weights, factor: float, row: Axis) -> tuple[float, Node | None, Band]:
-        """Scale, what else the scores are, and the keys that a row sees."""
+    def _score(self, weights: _Weights, factor: float, row: Axis) -> tuple[float, Node | None, Band, Node | None]:
+        """Scale, what else the scores are, the keys that a row sees, and what else is true of them."""
         graph, product = self.graph, weights.product
         base = graph.total(SCORE, product.dtype)
         if factor != 1:
             base = graph.element("mul", product.dtype, base, graph.const(factor, product.dtype))
         node = graph.rewritten(weights.scores, {}, lambda read: base if read is product else read)
-        band, rest = band_of(graph, bare(node), row, self.key)
+        band, rest, conditions = band_of(graph, bare(node), row, self.key)
         scale = _scale(bare(rest))
-        return (1.0, bare(rest), band) if scale is None else (scale, None, band)
+        if scale is not None:
+            return scale, None, band, None
+        conditions = [each for each in conditions if all(node.kind != "total" for node in elements(each))]
+        shown = reduce(lambda one, other: graph.element("and", "bool", one, other), conditions) if conditions else None
+        return 1.0, bare(rest), band, shown
 
     def _operand(self, read: Element, row: Axis, column: Axis) -> Operand:
         _require(not read.partial, "attention over padding")

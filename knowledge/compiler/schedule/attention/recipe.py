@@ -135,10 +135,10 @@ def splits(form: Attention, plan: Plan, device: Device) -> int:
 
 def _tiles_of_keys(form: Attention, plan: Plan) -> int:
     """How many a block's rows see at most."""
-    first, last = form.band
+    first, last, sinks, prefix = form.band
     seen = form.key.extent
     if first is not None and last is not None:
-        seen = min(seen, last - first + _rows(plan))
+        seen = min(seen, max(prefix, sinks + last - first + _rows(plan)))
     return ceil(seen / int(plan.knobs["keys"]))
 
 

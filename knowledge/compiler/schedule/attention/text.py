@@ -9,6 +9,7 @@ from knowledge.compiler.emit import source_text
 from knowledge.compiler.emit.elements import STORED_TYPES
 from knowledge.compiler.emit.source_text import decoded, indented, static_int, tensor_names, truth
 from knowledge.compiler.emit.spelling import View, Views, spelled
+from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.nodes import elements, reads
 from knowledge.compiler.passes.loops import Nest, Place
 from knowledge.compiler.problem import Problem, Scalar, Tensor
@@ -25,8 +26,10 @@ constexpr int Outer = $outer;            // columns of V
 constexpr float Scale = $scale;  // of the scores, above 0
 constexpr bool Causal = $causal;      // a row sees the keys up to row + Diagonal
 constexpr int Diagonal = $diagonal;
+constexpr int Prefix = $prefix;       // the first keys, which all rows see beyond that
 constexpr bool Windowed = $windowed;    // a row sees the keys from row + First on
 constexpr int First = $first;
+constexpr int Sinks = $sinks;        // the first keys, which all rows see before that
 constexpr bool Safe = $safe;         // a row that sees no key is 0 instead of NaN
 """
 # `device` marks a function that runs where the kernel does.
@@ -34,6 +37,7 @@ PROBLEM = Template(
     CONSTANTS
     + """\
 constexpr bool Plain = $plain;        // there are no terms: a score is the product times the scale
+constexpr bool Tested = $tested;      // the terms hide keys besides: `shown` is 0 for these
 $strides
 
 // What else the scores are made of.
@@ -53,7 +57,8 @@ $places
 def problem_text(problem: Problem, form: Attention, names: dict[str, str], device: str) -> str:
     """The section `problem` up to the function that computes a score."""
     return PROBLEM.substitute(
-        constants(form), plain=truth(form.score is None), strides="\n".join(strides(form)), device=device,
+        constants(form), plain=truth(form.score is None), tested=truth(form.shown is not None),
+        strides="\n".join(strides(form)), device=device,
         fields=fields(problem, form, names), places="\n".join(indented(places(form))),
     )  # fmt: skip
 
@@ -61,9 +66,12 @@ def problem_text(problem: Problem, form: Attention, names: dict[str, str], devic
 def comment(form: Attention, tile: str) -> list[str]:
     """The header's lines: what is computed, and by which tile."""
     heads = " x ".join(str(axis.extent) for axis in form.heads) or "1"
-    first, last = form.band
+    first, last, sinks, prefix = form.band
     mask = f", each row from key row + {first} on" if first is not None else ""
+    mask += f" and all before key {sinks}" if sinks else ""
     mask += f", each row up to key row + {last}" if last is not None else ""
+    mask += f" and all before key {prefix}" if prefix else ""
+    mask += ", tiles left out where the terms hide all keys" if form.shown else ""
     return [
         f"softmax(q k^T) v of {heads} heads, {form.row.extent} rows, {form.key.extent} keys{mask}.",
         f"  {form.dtype}, {form.inner} columns of q and k, {form.outer} of v",
@@ -80,23 +88,24 @@ def far(form: Attention) -> bool:
     """Whether an index among the score's terms needs 64 bits."""
     if form.score is None:
         return False
-    ends = [abs(end) for read in reads(form.score) for end in nest_of_scores(form).address(read).bounds]
+    ends = [abs(end) for read in reads(form.score) for end in nest_of(form, form.score).address(read).bounds]
     return max(ends, default=0) >= FAR
 
 
-def nest_of_scores(form: Attention) -> Nest:
-    """The loops that a score is computed in, as a kernel's; what is stored is the score."""
-    stores = (Place(form.output.tensor, form.output.start, form.score),) if form.score else ()
+def nest_of(form: Attention, node: Node) -> Nest:
+    """The loops that a score, or what is known of its key, is computed in, as a kernel's that stores it."""
+    stores = (Place(form.output.tensor, form.output.start, node),)
     return Nest((*form.heads, form.row), (form.key,), (), stores, form.memory)
 
 
 def constants(form: Attention) -> dict[str, str | int]:
     """Type, extents, scale and mask, by the names that templates of the section `problem` have for them."""
-    first, last = form.band
+    first, last, sinks, prefix = form.band
     return {
         "type": STORED_TYPES[form.dtype], "heads": prod(axis.extent for axis in form.heads),
         "rows": form.row.extent, "keys": form.key.extent, "inner": form.inner, "outer": form.outer,
         "scale": f"{form.scale!r}f", "causal": truth(last is not None), "diagonal": last or 0,
+        "sinks": sinks, "prefix": prefix,
         "windowed": truth(first is not None), "first": first or 0,
         "safe": truth(form.safe),
     }  # fmt: skip
