@@ -7,7 +7,7 @@ filter in hexadecimal, or nothing: it is put on once the library is loaded, so t
 
 Order of frames: judge {"device": kind, "bytes": of both segments, "arguments": per slot} with two descriptors (inputs,
 outputs), runner {"mapped"}; any number of judge {"work": times}, runner {"worked"}, and judge {"count"}, runner
-{"counted": seconds}, which tell what a message costs before anything hostile is here; judge {"load": path}, runner
+{"counted": seconds}, which tell what a message costs where nothing hostile is loaded; judge {"load": path}, runner
 {"loaded"}; then any number of judge {"go": [slots], "nonce"}, runner {"done": nonce}, and of judge {"numbers": [[slot,
 its scalar arguments in order]]}, runner {"numbered"}, and of judge {"teams": how many threads OpenMP's teams have from
 now on, 0 for as many as they began with, "processors": theirs, or none for all}, runner {"teamed"}. An order to go

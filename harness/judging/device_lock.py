@@ -1,4 +1,4 @@
-"""Turns on a device: timing has it alone, what only watches shares it, and each thread's time on it is counted."""
+"""Turns on a device: timing has it alone, trials and tools share it, and each thread's time on it is counted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -48,19 +48,50 @@ def one_at_a_time(device: DeviceName) -> Iterator[None]:
 
 
 @contextmanager
+def on_device(device: DeviceName, *, shared: bool) -> Iterator[Callable[[], None]]:
+    """Have the device for what ends in a timing: alone throughout, or `shared` until what this yields is called."""
+    if shared:
+        with beside_then_alone(device) as alone:
+            yield alone
+    else:
+        with one_at_a_time(device):
+            yield lambda: None
+
+
+@contextmanager
 def beside_others(device: DeviceName) -> Iterator[None]:
     """Share the device with up to `PLACES` others that are not timed; never while somebody has it alone.
 
     Be short: who wants it alone waits for those inside. Nobody comes in while one waits, so that their wait ends when
     those inside have left, however many stand behind.
     """
-    with ExitStack() as held:
+    with beside_then_alone(device):
+        yield
+
+
+@contextmanager
+def beside_then_alone(device: DeviceName) -> Iterator[Callable[[], None]]:
+    """Share the device as `beside_others` does, and have it alone once what this yields has been called.
+
+    The call leaves the shared turn before it waits, since two that kept theirs would wait for each other. The place is
+    kept: whoever waits holds memory of the device.
+    """
+    with ExitStack() as place, ExitStack() as turn:
         wait = _Wait(device)
-        _take(held, wait, f"place-{random.randrange(PLACES)}", fcntl.LOCK_EX)  # before any turn is awaited
-        _enter(held, wait, fcntl.LOCK_SH)
+        _take_place(place, wait)  # before any turn is awaited
+        _enter(turn, wait, fcntl.LOCK_SH)
         wait.over()
+
+        def alone() -> None:
+            began = time.monotonic()
+            turn.close()
+            again = _Wait(device)
+            _enter(turn, again, fcntl.LOCK_EX)
+            again.over()
+            _held.seconds -= time.monotonic() - began
+
         with counted():
-            yield
+            yield alone
 
 
 def held_s() -> float:
@@ -96,10 +127,8 @@ def models_beside(device: DeviceName) -> int:
 @contextmanager
 def _seat(device: DeviceName, number: int, how: int) -> Iterator[None]:
     """Raises `BlockingIOError` where another one has it."""
-    path = _lock(device, f"model-{number}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
+    with ExitStack() as held:
+        _take_now(held, device, f"model-{number}", how)
         yield
 
 
@@ -129,20 +158,34 @@ def _enter(held: ExitStack, wait: _Wait, how: int) -> None:
         _take(held, wait, "timing", how)
 
 
+def _take_place(held: ExitStack, wait: _Wait) -> None:
+    """Take a free place; where there is none, wait for any of them."""
+    places = [f"place-{number}" for number in random.sample(range(PLACES), PLACES)]
+    for place in places:
+        with suppress(BlockingIOError):
+            _take_now(held, wait.device, place, fcntl.LOCK_EX)
+            return
+    _take(held, wait, places[0], fcntl.LOCK_EX)
+
+
 def _take(held: ExitStack, wait: _Wait, kind: str, how: int) -> None:
     """Wait for the lock of a file. Each opening of it counts by itself, so that threads exclude each other, too."""
-    path = _lock(wait.device, kind)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = path.open("w")
     try:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
+        _take_now(held, wait.device, kind, how)
     except BlockingIOError:
         wait.begins()
+        file = _lock(wait.device, kind).open("w")
         _await(file, how)
-    except OSError:
-        file.close()
-        raise
-    held.enter_context(file)
+        held.enter_context(file)
+
+
+def _take_now(held: ExitStack, device: DeviceName, kind: str, how: int) -> None:
+    """Take the lock of a file. Raises `BlockingIOError` where another one has it."""
+    path = _lock(device, kind)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as opened:
+        fcntl.flock(opened.enter_context(path.open("w")), how | fcntl.LOCK_NB)
+        held.enter_context(opened.pop_all())
 
 
 def _await(file: IO[str], how: int) -> None:

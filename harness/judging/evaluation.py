@@ -18,10 +18,10 @@ from harness.isolation.policy import Limits
 from harness.isolation.process import IsolatedProcess
 from harness.isolation.scratch import scratch_folder
 from harness.judging.compile_baseline import compile_once, compile_order, with_compilers
-from harness.judging.device_lock import one_at_a_time
+from harness.judging.device_lock import PLACES, on_device
 from harness.judging.outcome import Case, Outcome, combined
 from harness.judging.roofline_bound import below_floor
-from harness.judging.terms import MEMORY_BYTES, Terms, require_room
+from harness.judging.terms import MEMORY_BYTES, Terms, require_room, shares
 from harness.nouns.batches import Batches, ServedBatches
 from harness.nouns.build import Build
 from harness.nouns.caller import ENDED
@@ -61,19 +61,20 @@ class Opponent:
 
 @dataclass(frozen=True)
 class _Stage:
-    """A candidate's runner and what belongs to it, while an evaluation lasts."""
+    """A candidate's runner and what belongs to it, while an evaluation lasts; `alone` takes the device for a timing."""
 
+    alone: Callable[[], None]
     held: ExitStack
     scratch: Path
     around: Surroundings
     runner: IsolatedProcess
-    link: socket.socket
+    links: list[socket.socket]
     job: KernelJob
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Checks and times on a target, by these terms, what has been built and may run. Evaluations take turns."""
+    """Checks and times on a target, by these terms, what has been built and may run. Timings take turns."""
 
     target: Target
     terms: Terms
@@ -87,13 +88,12 @@ class Evaluation:
         *,
         compile_baseline: bool = False,
     ) -> Verdict:
-        """Of a case whose build may be loaded. torch.compile does its work before the device's turn begins."""
+        """Of a case whose build may be loaded. torch.compile does its work before the device is taken."""
         self.target.require_device()
         ahead_s = (
             compile_once(self.target, self.terms.tier, self.terms.precision, case.task) if compile_baseline else 0.0
         )
-        with one_at_a_time(self.target.device):
-            outcomes = self._workloads(case, library, incumbent, compile_baseline)
+        outcomes = self._workloads(case, library, incumbent, compile_baseline)
         return case.judged(build, outcomes, {"compile_ahead": ahead_s} if ahead_s else {})
 
     def serves(self, case: Case, library: Path, batches: Batches) -> ServedBatches:
@@ -104,9 +104,8 @@ class Evaluation:
         others = tuple(work for work in fitting if work != own)
         if not others:
             return ServedBatches(own=batches.own, refused="other batches would take too much to be tried")
-        with one_at_a_time(self.target.device):
-            alone = self._run(case.task.only(others[-1]), library, case.seed, timed=True)
-            turns = self._by_turns(case.task, fitting, library, case.seed) if alone.status == "passed" else alone
+        alone = self._run(case.task.only(others[-1]), library, case.seed, timed=True)
+        turns = self._by_turns(case.task, fitting, library, case.seed) if alone.status == "passed" else alone
         at, found = others[-1].variant.batch, partial(ServedBatches, own=batches.own)
         if turns.status != "passed":
             where = f"at {at} " if turns is alone else ""
@@ -119,16 +118,15 @@ class Evaluation:
     def contest(self, task: Task, opponents: Sequence[Opponent]) -> Contest:
         """These kernels in the same rounds, on each workload; the last one is whom the others stand against."""
         self.target.require_device()
-        with one_at_a_time(self.target.device):
-            found = list[Contest]()
-            for workload in task.workloads:
-                found.append(self._contest(task.only(workload), opponents))
-                if found[-1].failed:
-                    return found[-1]
+        found = list[Contest]()
+        for workload in task.workloads:
+            found.append(self._contest(task.only(workload), opponents))
+            if found[-1].failed:
+                return found[-1]
         return Contest(standings=tuple(map(_over_workloads, zip(*(part.standings for part in found), strict=True))))
 
     def right(self, task: Task, library: Path) -> bool:
-        """Whether a build gives what the reference does on the file's own inputs. Nothing is timed, no turn taken."""
+        """Whether a build gives what the reference does on the file's own inputs. Nothing is timed."""
         brief = Evaluation(self.target, replace(self.terms, timing_s=0.0, trials=1, rotation_bytes=_FEW_BYTES))
         return all(brief._run(task.only(work), library, 0, timed=False).status == "passed" for work in task.workloads)
 
@@ -164,10 +162,10 @@ class Evaluation:
 
     def _by_turns(self, task: Task, workloads: list[Workload], library: Path, seed: int) -> Outcome:
         """These workloads in one process, the smallest first."""
-        with self._stage(task.only(workloads[-1]), library, seed) as stage:
+        with self._stage(task.only(workloads[-1]), library, seed, timed=False) as stage:
             shapes = tuple(Shape(variant=work.variant, signature=work.signature) for work in workloads)
             job = MixJob(**dict(stage.job), shapes=shapes)
-            answer = _as_seen(stage, self._drive("mix", job, JudgeAnswer, [stage.link], stage))
+            answer = _as_seen(stage, self._drive("mix", job, JudgeAnswer, stage.links, stage))
         return Outcome(workload="all by turns", **dict(answer))
 
     def _with_floor(self, task: Task, outcome: Outcome) -> Outcome:
@@ -188,20 +186,20 @@ class Evaluation:
     ) -> JudgeAnswer:
         """Start each kernel's runner in a cage of its own, and beside them the judging child that drives them."""
         order = compile_order(task.digest) if compile_baseline else None
-        with self._stage(task, library, seed) as stage:
-            links, opponent = [stage.link], None
+        with self._stage(task, library, seed, timed=timed) as stage:
+            links, opponent = stage.links, None
             if incumbent:
                 other, link = start_runner(stage.held, incumbent.library, stage.around, stage.scratch / "incumbent")
                 opponent = IncumbentRunner(digest=incumbent.digest, library=str(incumbent.library), pid=other.pid)
                 links.append(link)
-            job = JudgeJob(**dict(stage.job), timed=timed, compile=order, incumbent=opponent)
+            job = JudgeJob(**dict(stage.job), compile=order, incumbent=opponent)
             return _as_seen(stage, self._drive("judge", job, JudgeAnswer, links, stage))
 
     def _contest(self, task: Task, opponents: Sequence[Opponent]) -> Contest:
         """On one workload, every kernel in a cage of its own."""
         *others, last = opponents
-        with self._stage(task, last.library, secrets.randbits(31)) as stage:
-            links, runners, told = [stage.link], {last.digest: stage.runner}, list[IncumbentRunner]()
+        with self._stage(task, last.library, secrets.randbits(31), timed=True) as stage:
+            links, runners, told = stage.links, {last.digest: stage.runner}, list[IncumbentRunner]()
             for each in others:
                 runner, link = start_runner(stage.held, each.library, stage.around, stage.scratch / each.digest)
                 links.append(link)
@@ -218,13 +216,14 @@ class Evaluation:
         return found
 
     @contextmanager
-    def _stage(self, task: Task, library: Path, seed: int) -> Iterator[_Stage]:
-        """A started runner, and what the judging child is told about it."""
-        terms = self.terms
+    def _stage(self, task: Task, library: Path, seed: int, *, timed: bool) -> Iterator[_Stage]:
+        """A started runner on the device, beside others where there is room, and what the judging child is told."""
+        terms, shared = self.terms, shares(task, self.target)
         around = Surroundings(terms.tier, self._host_bytes(task), self.target.running())
-        with ExitStack() as held:
+        with on_device(self.target.device, shared=shared) as alone, ExitStack() as held:
             scratch = held.enter_context(scratch_folder())
             runner, link = start_runner(held, library, around, scratch / "candidate")
+            gauge = start_runner(held, library, around, scratch / "gauge") if timed else None
             job = KernelJob(
                 source=task.source,
                 name=task.name,
@@ -234,16 +233,17 @@ class Evaluation:
                 library=str(library),
                 seed=seed,
                 runner_pid=runner.pid,
+                gauge_pid=gauge[0].pid if gauge else 0,
                 device=self.target.name,
                 precision=terms.precision,
                 tolerance=terms.tolerance,
                 slot_target_bytes=self._rotation_bytes(),
-                memory_bytes=around.memory_bytes,
+                memory_bytes=self._slots_within(around, shared=shared),
                 timing_s=terms.timing_s,
                 trials=terms.trials,
                 load_within_s=terms.load_within_s,
             )
-            yield _Stage(held, scratch, around, runner, link, job)
+            yield _Stage(alone, held, scratch, around, runner, [link, gauge[1]] if gauge else [link], job)
 
     def _drive(
         self, kind: str, job: KernelJob, answer: type[Answer], links: list[socket.socket], stage: _Stage
@@ -264,6 +264,7 @@ class Evaluation:
                 limits=limits,
                 needs=with_compilers(stage.around.needs, order),
                 descriptors=tuple(link.fileno() for link in links),
+                alone=stage.alone,
             )
             return answer.model_validate(found)
         except (JobDiedError, ValidationError) as died:
@@ -276,6 +277,12 @@ class Evaluation:
     def _rotation_bytes(self) -> int:
         asked = self.terms.rotation_bytes
         return 2 * self.target.facts().l3_bytes if asked is None else asked
+
+    def _slots_within(self, around: Surroundings, *, shared: bool) -> int:
+        """Bytes of the device within which slots are made: with neighbours or without, a shared task has as many."""
+        if not on_gpu(self.target.name):
+            return around.memory_bytes
+        return self.target.facts().memory_bytes // (PLACES if shared else 1)
 
     def _host_bytes(self, task: Task) -> int:
         """Host memory for the slots: the usual budget, or two slots of a task that is larger than that.

@@ -15,10 +15,10 @@ from pydantic import ValidationError
 from harness.building.compilation import library_of
 from harness.isolation.policy import Access, Limits
 from harness.isolation.scratch import scratch_folder
-from harness.judging.device_lock import beside_others, one_at_a_time
+from harness.judging.device_lock import beside_others, on_device, one_at_a_time
 from harness.judging.evaluation import Opponent, TargetJudge, own_build
 from harness.judging.outcome import Case, as_called
-from harness.judging.terms import Terms
+from harness.judging.terms import Terms, shares
 from harness.nouns.batches import Batches, ServedBatches
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
@@ -60,13 +60,12 @@ def with_callers_clock(
     library = library_of(build)
     if library is None:
         return _with(timing, failure="The drop-in could not be timed: its kernel was not built again.")
-    with one_at_a_time(target.device):
-        try:
-            parts = [_timed(target, terms, task.only(work), library, drop_in) for work in task.workloads]
-        except JobDiedError as died:
-            return _with(timing, failure=f"The drop-in could not be timed: its process ended, {died.reason}.")
-        except ValidationError:
-            return _with(timing, failure="The drop-in could not be timed: its process gave no times.")
+    try:
+        parts = [_timed(target, terms, task.only(work), library, drop_in) for work in task.workloads]
+    except JobDiedError as died:
+        return _with(timing, failure=f"The drop-in could not be timed: its process ended, {died.reason}.")
+    except ValidationError:
+        return _with(timing, failure="The drop-in could not be timed: its process gave no times.")
     return _with(timing, as_called(parts))
 
 
@@ -85,7 +84,7 @@ def _timed(target: Target, terms: Terms, task: Task, library: Path, drop_in: Map
         precision=terms.precision,
         limit_s=terms.timing_s,
     )
-    with scratch_folder() as folder:
+    with on_device(target.device, shared=shares(task, target)) as alone, scratch_folder() as folder:
         for name, text in drop_in.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
@@ -96,6 +95,7 @@ def _timed(target: Target, terms: Terms, task: Task, library: Path, drop_in: Map
             cwd=folder,
             limits=Limits(wall_s=WALL_S, memory_bytes=64 << 30, processes=512),
             needs=target.running() + Access(read=(str(library.parent),)),
+            alone=alone,
         )
     return CallerTiming.model_validate(answer)
 
@@ -372,8 +372,7 @@ class LocalJudge(TargetJudge):
         library = self._harmless(task, candidate, build)
         if library is None:
             return False
-        with beside_others(self.target.device):
-            return self._evaluation.right(task, library)
+        return self._evaluation.right(task, library)
 
     def _opponent(self, task: Task, kernel: Candidate, build: Build) -> Opponent | None:
         library = self._harmless(task, kernel, build)

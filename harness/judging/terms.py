@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from harness.judging.device_lock import PLACES
 from harness.machine.system import memory_bytes
 from harness.nouns.devices import on_gpu
 from harness.nouns.errors import MachineError
@@ -67,6 +68,12 @@ def require_room(task: Task, target: Target) -> None:
             f"{_gib(allowed)}.",
             "Choose smaller shapes (a suite's --scale makes them).",
         )
+
+
+def shares(task: Task, target: Target) -> bool:
+    """Whether the memory has room for as many such tasks as may share the target's device, each with half to spare."""
+    needed = 2 * PLACES * max(slot_bytes(work.signature) for work in task.workloads)
+    return needed <= _SMALL_BYTES or needed <= _allowed(target)[0]
 
 
 def _allowed(target: Target) -> tuple[int, str]:

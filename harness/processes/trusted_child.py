@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from harness.isolation.start import interpreter_paths
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.frozen import Frozen
 from harness.nouns.tier import Tier
-from harness.wire import channel, telling
+from harness.wire import channel, gate, telling
 from harness.wire.stopping import woken_by
 
 _DEVICE_VARIABLES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
@@ -92,8 +93,12 @@ class WarmParent:
         limits: Limits,
         needs: Needs | None = None,
         descriptors: tuple[int, ...] = (),
+        alone: Callable[[], None] | None = None,
     ) -> dict[str, Any]:
         """The job's result, as JSON has it. Of the environment that it `needs` it sees which GPUs are named.
+
+        `alone` is called where the job asks to have its device alone; the job waits until it returns, and the wait is
+        none of its `wall_s`.
 
         Raises `UserError`, `MachineError`, or, for a child without an answer, `JobDiedError`. Stopped, it has the child
         killed.
@@ -101,17 +106,26 @@ class WarmParent:
         needs, known = needs or Needs(), payload.model_dump(mode="json") if isinstance(payload, Frozen) else payload
         confined = _confined(tier, cwd, limits, needs.access)
         job = {"kind": kind, "payload": known, "gpus": needs.gpus, "threads": usable_threads(), **confined}
+        job["gated"] = alone is not None
         ours, theirs = socket.socketpair()
-        with ours, theirs:
+        entry, opener = os.pipe()
+        with ours, theirs, open(entry, "rb") as waited, open(opener, "wb", buffering=0) as opened:  # noqa: PTH123
+            gates = (waited.fileno(),) if alone else ()
             try:
                 with self._lock:
-                    socket.send_fds(self._control, [b"J"], [theirs.fileno(), *descriptors])
+                    socket.send_fds(self._control, [b"J"], [theirs.fileno(), *descriptors, *gates])
                     channel.send(self._control, job)
             except OSError as error:
                 raise MachineError("The warm parent process ended.", f"Run the command again ({error}).") from error
             theirs.close()
+
+            def let_pass() -> None:
+                if alone:
+                    alone()
+                    opened.write(b"1")
+
             with woken_by(partial(_hang_up, ours)):
-                answer = _collect(ours, limits.wall_s)
+                answer = _collect(ours, limits.wall_s, let_pass)
             return _unwrap(answer)
 
     def close(self) -> None:
@@ -167,10 +181,14 @@ def _extra_packages() -> list[str]:
     return [str(folder) for folder in named if folder.is_dir() and not ROOT.is_relative_to(folder)]
 
 
-def _collect(link: socket.socket, wall_s: float) -> dict[str, Any]:
-    """The frames of one job merged: its answer, if any, and its exit status. Foreign code may have written them."""
+def _collect(link: socket.socket, wall_s: float, let_pass: Callable[[], None]) -> dict[str, Any]:
+    """The frames of one job merged: its answer, if any, and its exit status. Foreign code may have written them.
+
+    The first one that asks for the device alone is let pass; the time until then is not the job's.
+    """
     deadline = time.monotonic() + wall_s
     merged: dict[str, Any] = {}
+    waiting = True
     while "exit" not in merged:
         link.settimeout(max(0.001, deadline - time.monotonic()))
         try:
@@ -182,6 +200,10 @@ def _collect(link: socket.socket, wall_s: float) -> dict[str, Any]:
         except channel.ChannelClosedError as error:
             raise MachineError("The warm parent process ended.", "Run the command again.") from error
         telling.pass_on(answer.pop(telling.FRAME, None))
+        if answer.pop(gate.FRAME, None) and waiting:
+            waiting, began = False, time.monotonic()
+            let_pass()
+            deadline += time.monotonic() - began
         merged |= answer
     return merged
 

@@ -57,17 +57,15 @@ class CudaDevice:
         torch.backends.cudnn.allow_tf32 = precision != "ieee"
 
     def slots(self, wanted: int, each: int, allowed: int) -> int:
-        """Enough for a long burst, and as many as leave room for the oracle; one where nothing is to be timed.
+        """Enough for a long burst, and as many as leave room for the oracle within what is allowed.
 
         A slot's inputs are shared by both kernels, its outputs are not; eager's results take as much again.
         """
-        free = torch.cuda.mem_get_info(self.place)[0]
+        free = min(allowed, torch.cuda.mem_get_info(self.place)[0])
         if (1 + ORACLE_SETS) * each > free:
             needed = (1 + ORACLE_SETS) * each / 2**30
             problem = f"It takes about {needed:.3g} GiB on the GPU, {free / 2**30:.3g} GiB are free."
             raise MachineError(problem, _SMALLER)
-        if not allowed:
-            return 1
         spread = min(max(wanted, SPREAD_BYTES // each), MOST_SLOTS)
         return max(1, min(spread, (free - ORACLE_SETS * each) // (2 * each)))
 

@@ -57,7 +57,7 @@ class Device(Protocol):
         ...
 
     def slots(self, wanted: int, each: int, allowed: int) -> int:
-        """How many sets of arguments of `each` bytes to make, 1 to `wanted`; `allowed` bytes of host memory.
+        """How many sets of arguments of `each` bytes to make, 1 to `wanted`; `allowed` bytes of its memory.
 
         Raises `MachineError` where the device has no room for the task.
         """

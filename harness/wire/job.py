@@ -105,7 +105,10 @@ class AsCalledJob(ReferenceJob):
 
 
 class KernelJob(ReferenceJob):
-    """What judging a kernel needs, whatever is found out of it.
+    """What judging a kernel needs, whatever is found out of it. Its first descriptor is the runner's line.
+
+    `gauge_pid` is a runner that loads nothing, 0 where nothing is timed: what an order costs is measured on it. Its
+    line is the second descriptor.
 
     `trials` bounds the comparisons, None makes all; the rounds of a timing end after about `timing_s`. Slots of
     arguments together exceed `slot_target_bytes`, and take no more than `memory_bytes`.
@@ -116,6 +119,7 @@ class KernelJob(ReferenceJob):
     library: str
     seed: int
     runner_pid: int
+    gauge_pid: int
     tolerance: float
     slot_target_bytes: int
     memory_bytes: int
@@ -133,9 +137,8 @@ class IncumbentRunner(Frozen):
 
 
 class JudgeJob(KernelJob):
-    """One workload: checked, and where it is `timed` timed, too, beside what is given of `compile` and `incumbent`."""
+    """One workload: checked and, where there is a gauge, timed beside what is given of `compile` and `incumbent`."""
 
-    timed: bool
     compile: CompileOrder | None = None
     incumbent: IncumbentRunner | None = None
 

@@ -24,7 +24,6 @@ import typer
 
 from harness.building.compilation import library_of
 from harness.isolation.tiers import resolve_tier
-from harness.judging.device_lock import one_at_a_time
 from harness.judging.local import LocalJudge
 from harness.judging.terms import Terms
 from harness.nouns.candidate import Candidate
@@ -35,7 +34,7 @@ from harness.processes.runner_process import start_runner
 from harness.processes.trusted_child import SPINS
 from harness.targets.cpu import CpuTarget
 from harness.trusted.bench import Bench
-from harness.trusted.jobs.judging import check, fill_for_timing, prepare, timed_allowances
+from harness.trusted.jobs.judging import alone_for_timing, check, fill_for_timing, prepare, timed_allowances
 from harness.trusted.link import RunnerLink
 from harness.trusted.timing.bursts import Kernel, Pace
 from harness.trusted.timing.clock import Incumbent, set_pace, time_by_turns
@@ -160,11 +159,13 @@ def opponents(
         raise MachineError("The bench's kernels do not build here.", "Run `cutegen doctor`.")
     trials = list[Trial]()
     evaluation = judge._evaluation
-    with one_at_a_time(judge.device), evaluation._stage(task, mine, secrets.randbits(31)) as stage:
+    with evaluation._stage(task, mine, secrets.randbits(31), timed=True) as stage:
         runner, line = start_runner(stage.held, theirs, stage.around, stage.scratch / "incumbent")
-        bench = prepare(stage.job, RunnerLink(stage.link.detach(), stage.runner.pid))
+        kernels, gauge = (link.detach() for link in stage.links)
+        bench = prepare(stage.job, RunnerLink(kernels, stage.runner.pid))
         timeout_s = check(bench, stage.job, trials)
-        bench.device.before_timing()
+        stage.alone()
+        alone_for_timing(bench, RunnerLink(gauge, stage.job.gauge_pid))
         memory, link = bench.memory.beside(), RunnerLink(line.detach(), runner.pid)
         link.share(memory, bench.arguments.numbers)
         link.load(str(theirs))

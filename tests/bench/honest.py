@@ -152,10 +152,9 @@ def _bench(task: Task, library: Path, seed: int) -> Iterator[Bench]:
 def _job(task: Task, library: Path, seed: int, pid: int) -> JudgeJob:
     return JudgeJob(
         source=task.source, name=task.name, variant=task.workloads[0].variant, signature=task.signature,
-        facts=task.facts, library=str(library), seed=seed, runner_pid=pid, device="cpu", precision="ieee",
+        facts=task.facts, library=str(library), seed=seed, runner_pid=pid, gauge_pid=0, device="cpu", precision="ieee",
         tolerance=1.0,
         slot_target_bytes=SLOT_BYTES, memory_bytes=MEMORY_BYTES, timing_s=0.0, trials=None, load_within_s=TIMEOUT_S,
-        timed=False,
     )  # fmt: skip
 
 

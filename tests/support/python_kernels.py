@@ -49,8 +49,9 @@ SIGNATURE = Signature(
 JOB = JudgeJob(
     source=SOURCE, name="task", variant=Variant(), device="cpu", precision="ieee", signature=SIGNATURE,
     facts=TraceFacts(op_class="elementwise"), library="kernel.so", seed=5,
-    runner_pid=1, tolerance=1.0, slot_target_bytes=1 << 15, memory_bytes=1 << 26, timing_s=0.0, trials=None,
-    load_within_s=20.0, timed=True,
+    runner_pid=1, gauge_pid=0, tolerance=1.0, slot_target_bytes=1 << 15, memory_bytes=1 << 26,
+    timing_s=0.0, trials=None,
+    load_within_s=20.0,
 )  # fmt: skip
 
 Views = dict[str, torch.Tensor]

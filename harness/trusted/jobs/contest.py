@@ -14,6 +14,7 @@ from harness.nouns.contest import PATIENCE, Contest, Standing
 from harness.nouns.verdict import Trial
 from harness.trusted.bench import Bench
 from harness.trusted.jobs.judging import (
+    alone_for_timing,
     as_the_reference_takes_it,
     check,
     fill_for_timing,
@@ -51,7 +52,7 @@ class LostError(Exception):
 
 
 def contest(job: ContestJob, *descriptors: int) -> Contest:
-    """The first descriptor is the last kernel's: the others stand against it."""
+    """The first descriptor is the last kernel's, against which the others stand; theirs are behind the gauge's."""
     try:
         return _held(job, descriptors)
     except LostError as lost:
@@ -70,14 +71,14 @@ def _through(digest: str) -> Iterator[None]:
 
 
 def _held(job: ContestJob, descriptors: Sequence[int]) -> Contest:
-    first, *beside = descriptors
+    first, gauge, *beside = descriptors
     trials: list[Trial] = []
     with _through(job.digest):
         link = RunnerLink(first, job.runner_pid, load_within_s=job.load_within_s)
-        bench = prepare(job, link, kernels=len(descriptors))
+        bench = prepare(job, link, kernels=1 + len(beside))
         timeout_s = check(bench, job, trials)
     bench.oracle.forget()
-    bench.device.before_timing()
+    alone_for_timing(bench, RunnerLink(gauge, job.gauge_pid, load_within_s=job.load_within_s))
     views = {other.digest: _view(bench, other, link) for other, link in zip(job.others, beside, strict=True)}
     return as_the_reference_takes_it(bench, partial(_timed, bench, views, job, timeout_s, trials))
 

@@ -22,7 +22,7 @@ from harness.nouns.task_filters import CONSTANT
 from harness.nouns.verdict import Correctness, Timing, Trial, Untried
 from harness.trusted.admission import choose_manner, choose_moving, choose_structure, choose_weights
 from harness.trusted.arguments import Arguments
-from harness.trusted.bench import Bench, MessageCost
+from harness.trusted.bench import Bench
 from harness.trusted.device import Device
 from harness.trusted.devices import open_device
 from harness.trusted.feeding import fed_by
@@ -46,6 +46,7 @@ from harness.trusted.timing.compiled import CompiledReference, Model, compile_re
 from harness.trusted.timing.late_trials import LateTrials
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import not_asked, plan_trials, run_steps, run_trial
+from harness.wire.gate import have_device_alone
 from harness.wire.job import CompileOrder, IncumbentRunner, JudgeAnswer, JudgeJob, KernelJob
 from harness.wire.layout import lay_out, slot_bytes
 from harness.wire.telling import tell
@@ -66,8 +67,8 @@ HOPELESS_TRIALS_S = 10.0
 Value = TypeVar("Value")
 
 
-def judge(job: JudgeJob, runner_fd: int, incumbent_fd: int | None = None) -> JudgeAnswer:
-    """Check a kernel and, where that is asked for, time it. Raises `UserError` and `MachineError`."""
+def judge(job: JudgeJob, runner_fd: int, gauge_fd: int | None = None, incumbent_fd: int | None = None) -> JudgeAnswer:
+    """Check a kernel and, where there is a gauge, time it. Raises `UserError` and `MachineError`."""
     seconds: dict[str, float] = {}
     trials: list[Trial] = []
     bench: Bench | None = None
@@ -79,12 +80,12 @@ def judge(job: JudgeJob, runner_fd: int, incumbent_fd: int | None = None) -> Jud
         with _phase(seconds, "check"):
             timeout_s = check(bench, job, trials)
             bench.oracle.forget()
-        if job.timed:
+        if gauge_fd is not None:
             compiled = _compiled(bench, job.compile)
             if compiled:
                 seconds["compile"] = compiled.seconds
+            alone_for_timing(bench, RunnerLink(gauge_fd, job.gauge_pid, load_within_s=job.load_within_s))
             with _phase(seconds, "time"):
-                bench.device.before_timing()
                 incumbent = (
                     None
                     if job.incumbent is None or incumbent_fd is None
@@ -157,9 +158,8 @@ def prepare(job: KernelJob, link: RunnerLink, *, kernels: int = 2) -> Bench:
     numbers = [slot_numbers(signature, slot) for slot in range(memory.slots)]
     replicas = [slot_replica(reference, memory, slot) for slot in range(memory.slots)]
     link.share(memory, numbers)
-    message = message_cost(link, memory) if job.timing_s else MessageCost()
     link.load(job.library)
-    return Bench(arguments_in(memory, job, reference, signature, numbers, replicas), link, message, job.tolerance)
+    return Bench(arguments_in(memory, job, reference, signature, numbers, replicas), link, tolerance=job.tolerance)
 
 
 def arguments_in(
@@ -240,6 +240,17 @@ def check(bench: Bench, job: KernelJob, trials: list[Trial]) -> float:
 def _spent_enough(link: RunnerLink, usual_s: float) -> bool:
     """Whether a hopelessly slow kernel has had its share of the device: it is told right by the trials made so far."""
     return link.calling_s > max(HOPELESS_TRIALS_S, link.called * HOPELESS * usual_s)
+
+
+def alone_for_timing(bench: Bench, gauge: RunnerLink) -> None:
+    """The trials are over: have the device alone from here on, and measure what an order costs.
+
+    `gauge` is a runner that loads nothing, so that the candidate has no say in it.
+    """
+    gauge.share(bench.memory, bench.arguments.numbers)
+    bench.device.before_timing()
+    have_device_alone()
+    bench.message = message_cost(gauge, bench.memory)
 
 
 def reference_seconds(bench: Bench) -> float:

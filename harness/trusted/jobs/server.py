@@ -38,7 +38,7 @@ from harness.isolation.tree import kill_tree
 from harness.nouns.errors import MachineError, UserError
 from harness.trusted.jobs.dispatch import PAUSING, run_job
 from harness.trusted.timing.compiled import point_at
-from harness.wire import channel, telling
+from harness.wire import channel, gate, telling
 
 
 class Server:
@@ -78,7 +78,7 @@ class Server:
         return True
 
     def _accept(self) -> bool:
-        mark, descriptors, *_ = socket.recv_fds(self.control, 1, 8)
+        mark, descriptors, *_ = socket.recv_fds(self.control, 1, 16)
         if not mark:
             return False
         job = channel.receive(self.control)
@@ -133,7 +133,8 @@ def _child(job: dict[str, Any], link: socket.socket, descriptors: list[int], ser
             other.close()
         show_gpus(job)
         os.environ["CUTEGEN_EXPORTED"] = job["exported"]  # where the task files of live modules look for theirs
-        with telling.telling(telling.over(link)):
+        waits = gate.gate(link, descriptors.pop()) if job["gated"] else contextlib.nullcontext()
+        with waits, telling.telling(telling.over(link)):
             answer = _answer(job, descriptors)
         channel.send(link, answer)
         status = 0

@@ -24,6 +24,7 @@ from harness.trusted.devices import open_device
 from harness.trusted.reference import Reference
 from harness.trusted.timing.statistics import median_ratio
 from harness.trusted.timing.turns import by_turns
+from harness.wire.gate import have_device_alone
 from harness.wire.job import AsCalledJob
 
 BURST_S = 0.015
@@ -65,6 +66,7 @@ def time_as_called(job: AsCalledJob) -> dict[str, Any]:
     state = [".".join(path) for path, _ in loaded.KERNEL.state]
     if state:
         sides = (_from_the_start(reference.model, state, sides[0]), _from_the_start(drop_in, state, sides[1]))
+    have_device_alone()
     last: list[object] = [None, None]
     kept = (partial(_keeping, last, 0, sides[0]), partial(_keeping, last, 1, sides[1]))
     with torch.no_grad():

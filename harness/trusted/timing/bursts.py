@@ -65,8 +65,8 @@ class Pace:
 def message_cost(link: RunnerLink, memory: SharedMemory) -> MessageCost:
     """What an order costs beside the work that it asks for: the message, switching contexts, reading the sample.
 
-    Measured as bursts are, after outputs were filled and caches emptied, with a runner that was stopped; and before it
-    loads its library, so that no candidate has a say in it. Where filling leaves nothing for the device to do, once is
+    Measured as bursts are, after outputs were filled and caches emptied, with a runner that was stopped; one that loads
+    no library, so that no candidate has a say in it. Where filling leaves nothing for the device to do, once is
     enough: the pages must be there. On a GPU the runner does a known piece of work, and what the device itself counts
     for it is taken off: who has waited for milliseconds goes on more slowly. Of the costs the device's kind says which
     one bursts pay: too low a one makes kernels look slow, too high a one fast.

@@ -31,7 +31,7 @@ def compiled(bench, source):
 def steps(monkeypatch):
     """What was compiled before the device's turn, and that the turn began after it."""
     told = []
-    turn = judge.one_at_a_time
+    turn = judge.on_device
 
     def before(*asked):
         seconds = compile_once(*asked)
@@ -39,7 +39,7 @@ def steps(monkeypatch):
         return seconds
 
     monkeypatch.setattr(judge, "compile_once", before)
-    monkeypatch.setattr(judge, "one_at_a_time", lambda device: told.append("turn") or turn(device))
+    monkeypatch.setattr(judge, "on_device", lambda device, **how: told.append("turn") or turn(device, **how))
     return told
 
 

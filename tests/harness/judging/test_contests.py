@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 from brief_terms import MANY_BYTES, brief
@@ -10,9 +14,11 @@ from kernel_frame import HEAD, TAIL
 from lenient_judge import Lenient
 from own_turns import own_turns
 
+from harness.judging import evaluation
 from harness.judging.terms import Terms
 from harness.nouns.candidate import Candidate
 from harness.nouns.contest import Contest
+from harness.nouns.device import DeviceName
 from harness.targets.cpu import CpuTarget
 
 SOFTSIGN = """
@@ -49,6 +55,7 @@ def kernel(before: str = "", value: str = "in(x)[i]") -> Candidate:
 
 
 RIGHT = kernel()
+STATELESS = Candidate(source=re.sub(r"static (int|bool) .*;|\+\+calls;", "", RIGHT.source), target="cpu", author="test")
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +83,36 @@ def test_a_kernel_that_is_much_slower_is_not_taken_for_a_wrong_one(held: Callabl
     assert first.candidate_ms > 4 * last.candidate_ms
     assert first.head_to_head is not None
     assert first.head_to_head.outcome == "not faster"
+
+
+def test_verdicts_share_the_device_for_their_trials_and_have_it_alone_for_their_timing(
+    judge: Lenient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are on the device at once; neither is timed while the other is there."""
+    together, timed, beside = threading.Barrier(2), list[str](), list[int]()
+    there = evaluation.on_device
+
+    @contextmanager
+    def watched(device: DeviceName, *, shared: bool) -> Iterator[Callable[[], None]]:
+        with there(device, shared=shared) as alone:
+            together.wait(60)
+
+            def begin() -> None:
+                alone()
+                timed.append("begun")
+                beside.append(timed.count("begun") - timed.count("over"))
+
+            yield begin
+            timed.append("over")
+
+    monkeypatch.setattr(evaluation, "on_device", watched)
+    task = judge.describe(SOFTSIGN, name="softsign")
+    build = judge.build(task, STATELESS)
+    with own_turns(), ThreadPoolExecutor(2) as threads:
+        verdicts = [*threads.map(lambda seed: judge.evaluate(task, STATELESS, build, seed=seed), (1, 2))]
+    assert [verdict.status for verdict in verdicts] == ["passed", "passed"], verdicts[0].message
+    assert all(verdict.timing for verdict in verdicts)
+    assert beside == [1, 1]
 
 
 @pytest.mark.sampled(3)

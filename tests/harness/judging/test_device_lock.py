@@ -12,7 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.judging.device_lock import among_models, beside_others, held_s, models_beside, one_at_a_time
+from harness.judging.device_lock import (
+    among_models,
+    beside_others,
+    beside_then_alone,
+    held_s,
+    models_beside,
+    one_at_a_time,
+)
 from harness.nouns.device import DeviceName
 
 CPU = DeviceName(target="cpu")
@@ -97,8 +104,7 @@ def test_those_that_only_watch_share_a_device_and_whoever_times_has_it_alone_and
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The timing waits for the two inside, and goes before the one that comes after it."""
-    places = iter((0, 1, 2))
-    monkeypatch.setattr("harness.judging.device_lock.random.randrange", lambda _: next(places))
+    monkeypatch.setattr("harness.judging.device_lock.random.sample", lambda places, _: [*places])
     order: list[str] = []
     together = threading.Barrier(3)
     leave = threading.Event()
@@ -133,12 +139,38 @@ def test_those_that_only_watch_share_a_device_and_whoever_times_has_it_alone_and
 def test_a_device_has_so_many_places_and_what_was_shared_counts_as_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.judging.device_lock.random.randrange", lambda places: 0)
+    monkeypatch.setattr("harness.judging.device_lock.random.sample", lambda places, _: [*places])
     before = held_s()
     with beside_others(CPU):
         assert taken(tmp_path / "place-0-cpu.lock")
         spend(0.02)
     assert 0.02 <= held_s() - before < 20
+
+
+def test_those_that_shared_a_device_have_it_alone_one_after_the_other(tmp_path: Path) -> None:
+    """Neither waits for the other to leave, and no wait counts as held."""
+    together = threading.Barrier(2)
+    inside: list[int] = []
+    most: list[int] = []
+    held: list[float] = []
+
+    def judged() -> None:
+        with beside_then_alone(CPU) as alone:
+            together.wait(20)
+            alone()
+            inside.append(1)
+            spend(0.2)
+            most.append(len(inside))
+            inside.pop()
+            assert taken(tmp_path / "timing-cpu.lock")
+        held.append(held_s())
+
+    threads = [begun(judged), begun(judged)]
+    for thread in threads:
+        thread.join(20)
+    assert most == [1, 1]
+    assert sum(held) < 0.55, "the second one waited for 0.2 s and did not have it then"
+    assert not taken(tmp_path / "timing-cpu.lock")
 
 
 def test_models_beside_a_device_are_counted_across_processes() -> None:

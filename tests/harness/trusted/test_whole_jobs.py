@@ -27,10 +27,13 @@ WRONG_WHEN_TIMED = (
 ORDER = tuple(each for each in PLANS["elementwise"] if each != SHARED)
 
 
-def judged(tmp_path, body, incumbent_body=None, **changed):
+def judged(tmp_path, body, incumbent_body=None, *, timed=True, **changed):
     path = library(tmp_path, body)
-    with linked() as (process, link), linked() as (other, other_link):
+    with linked() as (process, link), linked() as (gauge, gauge_link), linked() as (other, other_link):
         lines = [link._socket.detach()]
+        if timed:
+            lines.append(gauge_link._socket.detach())
+            changed["gauge_pid"] = gauge.pid
         if incumbent_body is not None:
             incumbent = library(tmp_path, incumbent_body, "incumbent") if incumbent_body else tmp_path / "gone.so"
             changed["incumbent"] = IncumbentRunner(digest="earlier", library=str(incumbent), pid=other.pid)
