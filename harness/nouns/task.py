@@ -358,7 +358,8 @@ class TraceFacts(Frozen):
             return cls(op_class=task.op_class, steps=True)
         names = program.names
         kinds = {LOWERED.get(name) for name in names - ORDERING}
-        jumps = any(spec.dtype in (*WHOLE, *FLOAT8) for op in program.ops for spec in op.results)
+        read = {*program.outputs, *(ref for op in program.ops for ref in _refs(op))}
+        jumps = any(spec.dtype in (*WHOLE, *FLOAT8) and spec.name in read for op in program.ops for spec in op.results)
         made = {spec.name: op for op in program.ops for spec in op.results}
         results = zip(signature.outputs, program.outputs, strict=True) if task.direction == "forward" else ()
         floats = {spec.name for spec in signature.inputs if isinstance(spec, TensorSpec) and "float" in spec.dtype}
@@ -389,8 +390,13 @@ def _is_function_of_elements(name: str, made: Mapping[str, TracedOp]) -> bool:
         if LOWERED.get(short) not in ELEMENTS:
             return False
         shares = shares and LOWERED.get(short) != "pointwise"
-        waiting += [each.ref for each in _flat_arguments((*op.args, *op.kwargs.values())) if isinstance(each, Ref)]
+        waiting += _refs(op)
     return bool(seen)
+
+
+def _refs(op: TracedOp) -> list[str]:
+    """The values that an operation reads, by name."""
+    return [each.ref for each in _flat_arguments((*op.args, *op.kwargs.values())) if isinstance(each, Ref)]
 
 
 def _flat_arguments(arguments: Iterable[Argument]) -> Iterator[Atom]:

@@ -24,6 +24,7 @@ from harness.nouns.task import (
     Task,
     TensorSpec,
     TracedOp,
+    TraceFacts,
     Workload,
 )
 from harness.nouns.task_filters import CONSTANT, TaskCheck, WorkloadFacts
@@ -144,12 +145,31 @@ def test_a_workload_on_which_a_constant_passes_is_a_defect():
 def test_products_sums_and_steps_are_told_from_other_operations(ops, multiplies, adds, steps):
     index = TensorSpec(name="i", shape=(2,), strides=(1,), dtype="int64")
     traced = tuple(TracedOp(target=target, results=(index,) if "argmax" in target else ()) for target in ops)
-    program = Program(tracer="export", ops=traced, outputs=()) if ops else None
-    signature = Signature(inputs=(), outputs=())
-    workload = Workload(name="given", signature=signature, flops=0, bytes_moved=0)
-    task = Task(name="t", source="", workloads=(workload,), op_class="reduction", program=program)
-    assert (task.facts.multiplies, task.facts.adds, task.facts.steps) == (multiplies, adds, steps)
-    assert task.facts.windows is ("aten.max_pool2d.default" in ops)
+    facts = facts_of(Program(tracer="export", ops=traced, outputs=("i",)) if ops else None)
+    assert (facts.multiplies, facts.adds, facts.steps) == (multiplies, adds, steps)
+    assert facts.windows is ("aten.max_pool2d.default" in ops)
+
+
+@pytest.mark.parametrize(
+    ("later", "outputs", "steps"),
+    [
+        ((), ("m.0",), False),
+        ((), ("m.0", "m.1"), True),
+        ((TracedOp(target="aten.gather.default", args=(Ref(ref="x"), 1, Ref(ref="m.1")), results=()),), ("m.0",), True),
+    ],
+)
+def test_indices_that_nobody_reads_decide_nothing(later, outputs, steps):
+    largest, index = (
+        TensorSpec(name=f"m.{k}", shape=(2,), strides=(1,), dtype=dtype) for k, dtype in enumerate(("float32", "int64"))
+    )
+    top = TracedOp(target="aten.max.dim", args=(Ref(ref="x"), 1), results=(largest, index))
+    assert facts_of(Program(tracer="export", ops=(top, *later), outputs=outputs)).steps is steps
+
+
+def facts_of(program: Program | None) -> TraceFacts:
+    outputs = tuple(map(spec, program.outputs)) if program else ()
+    workload = Workload(name="given", signature=Signature(inputs=(), outputs=outputs), flops=0, bytes_moved=0)
+    return Task(name="t", source="", workloads=(workload,), op_class="reduction", program=program).facts
 
 
 def test_inputs_that_are_cast_to_whole_numbers_are_indices():
