@@ -104,7 +104,7 @@ class Trained:
     ) -> torch.Tensor:
         """A weight's values of another training run; integers, and whatever has no elements, as they are.
 
-        With `far` some elements are up to 16 times as large, one of them at least in every second draw. With `partly`
+        With `far` some elements are up to 16 times as large, the largest of several all of that. With `partly`
         training has not reached the first of those that began alike, or the last, in every second draw. What begins
         tiny is as large as a trained weight where `timed`, and in half of the other draws; else of a size between.
         Triangles and symmetry stay where `timed`, as the file shows them. Of what is sparse every second other draw
@@ -127,7 +127,7 @@ class Trained:
             share = 1.0 if timed or self.probed else _share_of_growth(generator)
             moved = moved.div_(habit.tiny**share).mul_(_size_of_a_zero(given) ** share)
         if far:
-            moved = moved.mul_(_growth(given, generator))
+            moved = moved.mul_(_growth(moved, generator))
         if self.turns(name):
             moved = moved.mul_(_signs(given, generator, one_negative=self.probed or given.numel() > 1))
         if partly and habit.alike and given.numel() > 1:
@@ -191,14 +191,17 @@ def _share_of_growth(generator: torch.Generator) -> float:
     return min(1.0, 2.0 * float(uniform_block(1, generator)))
 
 
-def _growth(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """1 in most places, in some others up to 2**`OCTAVES`."""
-    growth = torch.empty(given.shape, dtype=given.dtype, device=generator.device)
-    count = min(given.numel(), BLOCK)
+def _growth(drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """1 in most places, in some others up to 2**`OCTAVES`: so much where the largest of several lies, for a table of
+    usual gates ends far below that in every draw. A single number stays as it is in some."""
+    growth = torch.empty(drawn.shape, dtype=drawn.dtype, device=generator.device)
+    count = min(drawn.numel(), BLOCK)
     octaves = uniform_block(count, generator).mul_(OCTAVES)
     chosen = uniform_block(count, generator) < FAR
     chosen[below(count, generator)] |= bool(below(2, generator))
     tile(growth, octaves.mul_(chosen).exp2_())
+    if count > 1:
+        growth.view(-1)[drawn.reshape(-1)[:count].abs().argmax()] = 2.0**OCTAVES
     return growth
 
 

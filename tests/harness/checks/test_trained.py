@@ -140,6 +140,9 @@ def test_a_part_of_each_weight_may_be_far_larger_than_it_began():
         ratio = (far / WEIGHTS[name]).abs().nan_to_num(1.0)
         assert 3 < float(ratio.max()) < 24 and float((ratio > 1.5).double().mean()) < 0.4, name
         assert torch.equal(near != 0, far != 0)
+    for seed in range(20):  # in no draw do all of them stay within a table of usual ones
+        near, far = (trained.draw("norm", generator(seed), far=far).abs() for far in (False, True))
+        assert float(far[near.argmax()] / near.max()) == 16
     single = [float(trained.draw("alpha", generator(seed), far=True).abs()) for seed in range(40)]
     assert sum(each > 4 for each in single) in range(5, 25)
     assert max(float(trained.draw("alpha", generator(seed)).abs()) for seed in range(40)) < 1.5
