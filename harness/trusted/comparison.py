@@ -22,6 +22,7 @@ from harness.checks.errors import (
     FEW,
     FLOOR_EPS,
     MULTIPLE,
+    NEAR_MISS,
     Expected,
     Scope,
     allowed,
@@ -29,6 +30,7 @@ from harness.checks.errors import (
     floor_of,
     is_near_miss,
     likely_error,
+    own_error,
 )
 from harness.checks.families import FAMILIES, SINGLE, SPECIAL, SUBNORMAL
 from harness.checks.small_results import with_small_ones, wrong_small_ones
@@ -91,20 +93,24 @@ def compared_nearby(
     """What a slot's outputs should be, and how far off they are. Raises `UserError`.
 
     Near misses are held to PyTorch's error on inputs nearby as well, then to how well the outputs are determined.
+    Beside a step an error nearby that is no near miss itself is another decision's, and says nothing.
     """
     expected = expected_of(bench, slot, distribution, results)
     errors = tuple(map(compare, bench.memory.outputs(slot), expected))
-    # Beside a step PyTorch's error may be anything.
-    if bench.facts.steps or not any(map(is_near_miss, errors, expected)):
+    if not any(map(is_near_miss, errors, expected)):
         return expected, errors
     noise = [wanted.noise for wanted in expected]
+    most_nearby = [NEAR_MISS * each for each in map(allowed, expected, map(own_error, errors))]
     for likely in likely_nearby(bench, slot, distribution):
+        if bench.facts.steps and any(each > most for each, most in zip(likely, most_nearby, strict=True)):
+            continue
         noise = [*map(max, noise, likely)]
         pairs = zip(errors, map(allowed, expected, noise), strict=True)
         if all(error.max_scaled <= most for error, most in pairs):
             break
     else:
-        noise = [*map(max, noise, _conditioned(bench, slot, expected))]
+        if not bench.facts.steps:
+            noise = [*map(max, noise, _conditioned(bench, slot, expected))]
     again = expected_of(bench, slot, distribution)  # an oracle is valid until the next one
     expected = [replace(wanted, noise=most) for wanted, most in zip(again, noise, strict=True)]
     return expected, tuple(map(compare, bench.memory.outputs(slot), expected))

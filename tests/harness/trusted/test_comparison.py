@@ -84,6 +84,48 @@ def test_no_draw_nearby_makes_up_for_another_result():
         assert torch.equal(x, inputs_too)
 
 
+ROUTED = """
+        gates = x.view(24, 13, 10).sum(-1).softmax(-1).topk(2, -1)[0]
+        return (gates / gates.sum(-1, keepdim=True))[:, :1].expand(24, 130).clone()"""
+PARITY = "return x * (1 + torch.floor(x.sum(-1, keepdim=True) * 1e4) % 2)"
+STEPS = {"steps": True}
+"""What routes, and what rounds down: a last bit may decide."""
+
+
+def routed(x: torch.Tensor) -> torch.Tensor:
+    """Two of 13 sums, added up from the last term on."""
+    last, *others = reversed(x.view(24, 13, 10).unbind(-1))
+    for each in others:
+        last = last + each
+    gates = last.softmax(-1).topk(2, -1)[0]
+    return (gates / gates.sum(-1, keepdim=True))[:, :1].expand(24, 130).clone()
+
+
+def test_a_router_that_pytorch_has_right_by_luck_is_no_yardstick():
+    """The errors of two logits cancel in PyTorch's sums, and in no others."""
+    with lucky_bench(SOURCE.replace("return F.layer_norm(x, x.shape[-1:])", ROUTED.strip())) as (bench, x, y):
+        bench.facts = bench.facts.model_copy(update=STEPS)
+        x.copy_(torch.randn(24, 130, generator=torch.Generator().manual_seed(772)) * 100)
+        y.copy_(routed(x))
+        (error,) = errors(bench)
+        assert error.bad_fraction == 0
+        assert error.max_scaled > 6 * (4 * 5.9e-7 + 9.5e-7)  # what PyTorch's own error there would allow
+        y.mul_(1.001)
+        assert errors(bench)[0].bad_fraction > 0.9
+
+
+def test_what_pytorch_decides_otherwise_nearby_makes_up_for_nothing():
+    with lucky_bench(SOURCE.replace("return F.layer_norm(x, x.shape[-1:])", PARITY)) as (bench, x, y):
+        bench.facts = bench.facts.model_copy(update=STEPS)
+        x.copy_(torch.randn(24, 130, generator=torch.Generator().manual_seed(1)))
+        y.copy_(bench.reference.run([x])[0])
+        assert errors(bench)[0].bad_fraction == 0
+        nearby = [likely[0] for likely in comparison.likely_nearby(bench, 0, "mixed")]
+        assert max(nearby) > 0.1, "a decision is another one nearby"
+        y.mul_(1 + 40 * torch.finfo(torch.float32).eps)
+        assert errors(bench)[0].bad_fraction > 0.1
+
+
 def welford(x: torch.Tensor) -> torch.Tensor:
     mean = squares = torch.zeros(len(x))
     for count, column in enumerate(x.unbind(1), start=1):
