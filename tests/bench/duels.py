@@ -180,12 +180,16 @@ def wrong(fought: list[HeadToHead]) -> int:
 
 
 def said(fought: list[HeadToHead]) -> str:
-    """What they come to, in a line."""
+    """What they come to, in a line. Duels of one pair of processes are no independent ones."""
     width = median(met.interval.high / met.interval.low for met in fought)
     share = 100 * wrong(fought) / len(fought)
+    pairs = [wrong(fought[at : at + IN_A_ROW]) for at in range(0, len(fought), IN_A_ROW)]
     rounds = median(met.rounds for met in fought)
     outcomes = dict(Counter(f"{met.outcome}{met.by}" for met in fought))
-    return f"{wrong(fought)} exclude 1 ({share:.1f} %), {outcomes}; median width {width:.3f}x, median rounds {rounds:g}"
+    return (
+        f"{wrong(fought)} exclude 1 ({share:.1f} %), of {sum(map(bool, pairs))} of {len(pairs)} pairs of processes, "
+        f"{outcomes}; median width {width:.3f}x, median rounds {rounds:g}"
+    )
 
 
 @contextmanager

@@ -24,7 +24,8 @@ def met(low: float, high: float) -> HeadToHead:
 def test_an_interval_without_1_on_either_side_is_wrong():
     fought = [met(0.9, 1.1), met(1.01, 1.2), met(0.8, 0.99), met(1.0, 1.1)]
     assert wrong(fought) == 2
-    assert said(fought).startswith("2 exclude 1 (50.0 %)")
+    assert said(fought).startswith("2 exclude 1 (50.0 %), of 1 of 1 pairs of processes")
+    assert "(22.2 %), of 1 of 2 pairs" in said([met(0.9, 1.1)] * 5 + fought)
 
 
 def test_neighbours_share_the_cores_until_the_end():
