@@ -109,7 +109,7 @@ class WarmParent:
         job["gated"] = alone is not None
         ours, theirs = socket.socketpair()
         entry, opener = os.pipe()
-        with ours, theirs, open(entry, "rb") as waited, open(opener, "wb", buffering=0) as opened:  # noqa: PTH123
+        with ours, theirs, os.fdopen(entry, "rb") as waited, os.fdopen(opener, "wb", buffering=0) as opened:
             gates = (waited.fileno(),) if alone else ()
             try:
                 with self._lock:
