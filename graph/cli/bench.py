@@ -101,9 +101,9 @@ def _ran(options: Bench, checkout: Path) -> Path:
 
 
 def _suites(options: Bench) -> Given:
-    """A suite has a direction, too."""
+    """A suite has a direction, too. The evaluator calls a kernel at its task's sizes: other batches are left out."""
     values = {**options.settings.values, "direction": Settings.model_fields["direction"].default}
-    return replace(options.settings, values=values)
+    return replace(options.settings, values=values, more=("serve_batches=false", *options.settings.more))
 
 
 def _show(record: KernelBenchRecord, folder: SuiteFolder, console: Console, *, as_json: bool) -> None:

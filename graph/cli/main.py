@@ -98,7 +98,10 @@ def suite(options: of.Suite) -> int:
 
 @command("bench", of.Bench)
 def bench(options: of.Bench) -> int:
-    """Run a benchmark's tasks as a suite, and score what comes out with the benchmark's own evaluator."""
+    """Run a benchmark's tasks as a suite, and score what comes out with the benchmark's own evaluator.
+
+    Kernels are not tried at other batches: `--set serve_batches=true` does that.
+    """
     from graph.cli.bench import run
 
     return run(options)

@@ -79,7 +79,7 @@ def _default(parameter: Any) -> str:
 
 
 def _plain(help_text: str) -> str:
-    return help_text.replace("\\[", "[")
+    return " ".join(help_text.split()).replace("\\[", "[")
 
 
 def main() -> None:

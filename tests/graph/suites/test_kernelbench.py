@@ -18,6 +18,8 @@ from command_line import here
 from exported_runs import FORWARD, GATED, record
 from third_parties import checkout
 
+from graph.cli.options import Suite
+from graph.cli.settings import settings_of
 from graph.runs.record import RunRecord
 from graph.runs.suite_record import SuiteTask
 from graph.suites import kernelbench
@@ -237,6 +239,23 @@ def test_without_a_gpu_it_is_refused(evaluator: Path, monkeypatch: pytest.Monkey
     assert "None answers. KernelBench's evaluator runs on GPUs alone; cutegen suite" in here(*given).stderr
     done = here(*given, "--target", "cpu")
     assert (done.exit_code, "Leave --target cpu out" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(("given", "served"), [((), False), (("--set", "serve_batches=true"), True)])
+def test_kernels_are_tried_at_other_batches_where_that_is_asked_for(
+    evaluator: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], served: bool
+) -> None:
+    """The evaluator calls them at their task's sizes alone."""
+    begun: list[Settings] = []
+
+    def suite_of(options: Suite) -> int:
+        begun.append(settings_of(options.settings))
+        raise UserError("Enough is known.", "")
+
+    monkeypatch.setattr("graph.cli.bench.choose_target", lambda target, device: None)
+    monkeypatch.setattr("graph.cli.bench.run_suite", suite_of)
+    here("bench", "kernelbench", "--kernelbench", str(evaluator), *given)
+    assert [settings.serve_batches for settings in begun] == [served]
 
 
 def test_a_suite_of_somebody_elses_is_not_run(evaluator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
