@@ -29,7 +29,6 @@ from own_turns import own_turns
 from bench.honest_corpus import corpus
 from harness.building.compilation import library_of
 from harness.isolation.tiers import resolve_tier
-from harness.judging.device_lock import one_at_a_time
 from harness.judging.evaluation import Evaluation
 from harness.judging.foreign import ModuleJudge
 from harness.judging.local import LocalJudge
@@ -74,8 +73,7 @@ class Unclocked(Evaluation):
 
     def unclocked(self, case: Case, library: Path) -> list[Outcome]:
         """Each workload's outcome; a failure is the last one."""
-        with one_at_a_time(self.target.device):
-            return self._workloads(case, library, None, compile_baseline=False)
+        return self._workloads(case, library, None, compile_baseline=False)
 
 
 class Bench:
