@@ -54,7 +54,7 @@ SILENT_S = 30.0
 REDRAWN_S = 0.25
 MOVE_WIDTH = 46
 TOGETHER = "Speed-ups over eager: the kept kernels and eager, timed in the same rounds at the end of the run."
-UNDER_LOAD = " The machine was busy: what a move is worth, the column against the best then says."
+UNDER_LOAD = " The times were disturbed: what a move is worth, the column against the best then says."
 NO_FINAL = Final()
 HEAD = f"{'depth':>5}  {'agent':<9}  {'move':<{MOVE_WIDTH}}  {'seconds':>7}  verdict"
 

@@ -240,13 +240,13 @@ def test_of_kernels_that_were_timed_together_the_table_has_those_times() -> None
     assert "2.00x" in rows[0]
     assert "1.31x (1.10 to 1.67)" in rows[1] and "2.60x" in rows[1] and "1.20x" not in rows[1]
     assert "1.31x (1.10 to 1.67)" in rows[2] and "1.20x" not in rows[2], "its own rounds were others"
-    assert "timed in the same rounds" in rows[3] and "busy" not in text.getvalue()
+    assert "timed in the same rounds" in rows[3] and "disturbed" not in text.getvalue()
 
     crowd = Busy(stolen=0.0, others=6.0, threads=2, processors=2, spread=0.1)
     loaded = final.standings[1].timing.model_copy(update={"busy": crowd})
     last = final.standings[1].model_copy(update={"timing": loaded})
     Console(file=text, width=220).print(table((PASSED, later), Final(standings=(final.standings[0], last))))
-    assert "The machine was busy" in text.getvalue()
+    assert "The times were disturbed" in text.getvalue()
 
 
 def test_the_log_is_one_object_a_line_and_is_appended_to(tmp_path: Path) -> None:
