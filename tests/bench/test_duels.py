@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,8 @@ def test_the_system_tells_what_a_caged_kernel_spends_and_on_which_threads():
         if usable_threads() > 1:
             assert together.beside_s > 0.1 * together.cpu_s
         with spinning(usable_threads(), 1.0, 0.0):
-            assert sum(spent().waited_s for _ in range(5)) > together.cpu_s / 10
+            waited = accumulate(spent().waited_s for _ in range(100))  # a burst of a millisecond may meet nobody
+            assert any(seconds > together.cpu_s / 10 for seconds in waited)
         for _ in range(3):
             alone = spent(1)
             assert alone.beside_s < 0.1 * alone.cpu_s, "the team's threads sleep"
