@@ -113,8 +113,7 @@ class Module:
 
     def call(self, arguments: list[Any]) -> None:
         """Put the slot's weights in, run forward, copy what it returns into the slot's outputs."""
-        for place in self.pairs:
-            arguments[place] = torch.view_as_complex(arguments[place])
+        arguments = [torch.view_as_complex(each) if k in self.pairs else each for k, each in enumerate(arguments)]
         inputs, rest = arguments[: self.inputs], arguments[self.inputs :]
         weights, outputs = rest[: len(self.owners)], rest[len(self.owners) :]
         for place, (owners, weight) in enumerate(zip(self.owners, weights, strict=True)):
