@@ -105,14 +105,13 @@ class Evaluation:
         if not others:
             return ServedBatches(own=batches.own, refused="other batches would take too much to be tried")
         alone = self._run(case.task.only(others[-1]), library, case.seed, timed=True)
+        at, found, timing = others[-1].variant.batch, partial(ServedBatches, own=batches.own), alone.timing
+        if timing and timing.speedup < 1:
+            return found(refused=f"at {at} it is {timing.speedup:.2f}x over eager")
         turns = self._by_turns(case.task, fitting, library, case.seed) if alone.status == "passed" else alone
-        at, found = others[-1].variant.batch, partial(ServedBatches, own=batches.own)
         if turns.status != "passed":
             where = f"at {at} " if turns is alone else ""
             return found(refused=f"{where}it fails ({turns.check}): {turns.message}")
-        timing = alone.timing
-        if timing and timing.speedup_interval.high < 1:
-            return found(refused=f"at {at} it is {timing.speedup:.2f}x over eager")
         return found(workloads=others, speedup=timing.speedup if timing else None)
 
     def contest(self, task: Task, opponents: Sequence[Opponent]) -> Contest:
@@ -187,7 +186,7 @@ class Evaluation:
         """Start each kernel's runner in a cage of its own, and beside them the judging child that drives them."""
         order = compile_order(task.digest) if compile_baseline else None
         with self._stage(task, library, seed, timed=timed) as stage:
-            links, opponent = stage.links, None
+            links, opponent = [*stage.links], None
             if incumbent:
                 other, link = start_runner(stage.held, incumbent.library, stage.around, stage.scratch / "incumbent")
                 opponent = IncumbentRunner(digest=incumbent.digest, library=str(incumbent.library), pid=other.pid)
@@ -199,7 +198,7 @@ class Evaluation:
         """On one workload, every kernel in a cage of its own."""
         *others, last = opponents
         with self._stage(task, last.library, secrets.randbits(31), timed=True) as stage:
-            links, runners, told = stage.links, {last.digest: stage.runner}, list[IncumbentRunner]()
+            links, runners, told = [*stage.links], {last.digest: stage.runner}, list[IncumbentRunner]()
             for each in others:
                 runner, link = start_runner(stage.held, each.library, stage.around, stage.scratch / each.digest)
                 links.append(link)
@@ -279,7 +278,10 @@ class Evaluation:
         return 2 * self.target.facts().l3_bytes if asked is None else asked
 
     def _slots_within(self, around: Surroundings, *, shared: bool) -> int:
-        """Bytes of the device within which slots are made: with neighbours or without, a shared task has as many."""
+        """Bytes of the device within which slots are made: with neighbours or without, a shared task has as many.
+
+        0 where a GPU does not say how much it has: then what is free counts.
+        """
         if not on_gpu(self.target.name):
             return around.memory_bytes
         return self.target.facts().memory_bytes // (PLACES if shared else 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+from pathlib import Path
 
 import pytest
 
@@ -13,13 +14,15 @@ from harness.judging.evaluation import SLOT_BUDGET_BYTES, Evaluation
 from harness.judging.outcome import Case, Outcome
 from harness.judging.terms import MEMORY_BYTES, Terms, require_room
 from harness.machine.system import memory_bytes
+from harness.nouns.batches import Batches
 from harness.nouns.build import Build, Diagnostic
 from harness.nouns.candidate import Candidate
 from harness.nouns.device import DeviceName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import MachineError
-from harness.nouns.task import Signature, Task, TensorSpec, Workload
+from harness.nouns.task import Signature, Task, TensorSpec, Variant, Workload
 from harness.processes.runner_process import how_it_ended
+from harness.wire.job import JudgeAnswer
 from harness.wire.layout import slot_bytes
 
 TERMS = Terms("none")
@@ -188,6 +191,27 @@ def test_each_device_has_its_own_turns_however_it_is_counted(tmp_path, monkeypat
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     with (cache / f"{name}.lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@pytest.mark.parametrize(("speedup", "serves"), [(0.62, False), (1.05, True)])
+def test_a_kernel_slower_than_eager_at_other_batches_serves_none_however_unclear_that_is(speedup, serves, monkeypatch):
+    class Timed(Evaluation):
+        def _run(self, *given, timed):
+            timing = TIMING | {"speedup": speedup, "speedup_interval": {"low": 0.4, "high": 1.3}}
+            return JudgeAnswer.model_validate(raw(timing=timing))
+
+        def _by_turns(self, *given):
+            return Outcome(workload="all by turns", **raw())
+
+    monkeypatch.setattr(Processor, "require_device", lambda self: None, raising=False)
+    given = task(5)
+    (own,) = given.workloads
+    other = task(10).workloads[0].model_copy(update={"variant": Variant(name="more", batch=10)})
+    found = Timed(Processor(), TERMS).serves(
+        Case.of(given, KERNEL, TERMS, 1), Path("kernel.so"), Batches(own=5, workloads=(own, other))
+    )
+    assert bool(found.workloads) == serves
+    assert found.refused == ("" if serves else "at 10 it is 0.62x over eager")
 
 
 def test_where_no_kernel_can_be_right_that_is_said_and_nothing_wins():
