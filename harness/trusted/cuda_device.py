@@ -61,7 +61,8 @@ class CudaDevice:
 
         A slot's inputs are shared by both kernels, its outputs are not; eager's results take as much again.
         """
-        free = min(allowed, torch.cuda.mem_get_info(self.place)[0])
+        free = torch.cuda.mem_get_info(self.place)[0]
+        free = min(allowed or free, free)
         if (1 + ORACLE_SETS) * each > free:
             needed = (1 + ORACLE_SETS) * each / 2**30
             problem = f"It takes about {needed:.3g} GiB on the GPU, {free / 2**30:.3g} GiB are free."

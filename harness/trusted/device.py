@@ -57,7 +57,9 @@ class Device(Protocol):
         ...
 
     def slots(self, wanted: int, each: int, allowed: int) -> int:
-        """How many sets of arguments of `each` bytes to make, 1 to `wanted`; `allowed` bytes of its memory.
+        """How many sets of arguments of `each` bytes to make, 1 to `wanted`, within `allowed` bytes of its memory.
+
+        A GPU takes 0 for all that is free.
 
         Raises `MachineError` where the device has no room for the task.
         """
